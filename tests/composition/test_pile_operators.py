@@ -180,6 +180,13 @@ def test_derivatives(wrap):
     same(got, [w + (x == greatest) for w, x in zip(want, XS)])
 
 
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1])
+def test_powers_by_an_integer_are_products(exponent):
+    f = plait.jit(plait.grad(lambda p: (p**exponent).sum()))
+    assert "core.pow" not in str(f.trace(pile()).program)
+    same(f(pile()), of_each(lambda x: exponent * x ** (exponent - 1.0)))
+
+
 def test_several_axes_and_piles_of_piles():
     shapes = ((2, 3), (40, 1), (0, 2))
     xs = [np.arange(a * b * 1.0).reshape(a, b) for a, b in shapes]

@@ -181,3 +181,15 @@ def test_errors():
         dot_general.bind(a, a, contract=((1,), (1,)), shared=((1,), (1,)), **rest)
     with pytest.raises(AxisError, match="out of range"):
         contracted(x, x, ((2,), (1,)))
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8"])
+def test_products_of_bytes_that_a_compiler_for_gpus_doubles(name):
+    """Only sums of a multiple of 16 products, which the library does, are of bytes there."""
+    for depth in (3, 16, 24, 64):
+        x, y = np.ones((2, depth), name), np.ones((depth, 5), name)
+        f = plait.jit(lambda x, y: matmul(x, y, preferred_element_type=np.int32))
+        for platform, narrow in (("cuda", depth % 16 == 0), ("cpu", True)):
+            text = f.trace(x, y).lower(lowering_platforms=(platform,)).as_text()
+            (line,) = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+            assert ("i8>" in line.partition("->")[0]) == narrow, line

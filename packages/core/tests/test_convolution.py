@@ -234,6 +234,7 @@ def test_errors():
         (dict(padding=((-3, -3),)), "leaves nothing"),
         (dict(feature_group_count=2, batch_group_count=2), "one of them is 1"),
         (dict(precision="best"), "no precision"),
+        (dict(rhs=np.ones((3, 4, 0))), "has no elements along axis 2"),
     ):  # fmt: skip
         with pytest.raises(TypeRule, match=words):
             conv_general_dilated(**{"lhs": x, "rhs": y, **good, **bad})
@@ -247,3 +248,30 @@ def test_errors():
                     batch_group_count=1, precision="default", out_dtype=x.dtype)  # fmt: skip
         dims = ConvDims((0, 1, 1), (0, 1, 2), (0, 1, 2))
         conv_general(x, y, dims=dims, **good, **rest)
+
+
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "int64", "complex64", "complex128"])
+@pytest.mark.parametrize("case", CASES)
+def test_platforms_with_convolutions_of_floats_only(case, name, monkeypatch):
+    """There, complex ones are four of real numbers, and those of integers products."""
+    it = {"dl": (1, 1), "dr": (1, 1), "features": 1, "batches": 1, **CASES[case]}
+    d = np.dtype(name)
+    x = rng.integers(-3, 4, (4, 4, 6, 7)).astype(d)
+    y = rng.integers(-3, 4, (4, 4 // it["features"], 2, 3)).astype(d)
+    if d.kind == "c":
+        x, y = x * d.type(1 - 2j), y * d.type(2 + 1j)
+    given = dict(
+        window_strides=it["strides"], padding=it["pads"], lhs_dilation=it["dl"],
+        rhs_dilation=it["dr"], feature_group_count=it["features"], batch_group_count=it["batches"],
+    )  # fmt: skip
+    f = plait.jit(lambda x, y: conv_general_dilated(x, y, **given))
+    elsewhere = f.trace(x, y).lower(lowering_platforms=("cuda",)).as_text()
+    lines = [line for line in elsewhere.splitlines() if "stablehlo.convolution" in line]
+    assert len(lines) == (4 if d.kind == "c" else 0)
+    assert all("complex" not in line.rpartition("->")[2] for line in lines)
+    monkeypatch.setattr("plait._ops.sliding.LACKING", frozenset(["cpu", "cuda"]))
+    got = plait.jit(lambda x, y: conv_general_dilated(x, y, **given))(x, y)
+    assert got.dtype == d
+    want = by_definition(x, y, it["strides"], it["pads"], it["dl"], it["dr"], it["features"],
+                         it["batches"])  # fmt: skip
+    np.testing.assert_array_equal(np.asarray(got), want)

@@ -9,6 +9,7 @@ Invariant: each operation is a map over the elements.
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,6 +222,9 @@ def _binary(f: Callable) -> tuple[Callable, Callable]:
 
     @border
     def forward(self: Any, other: Any) -> Any:
+        if f is operator.pow and other.__class__ is int:
+            # A product of factors; with the exponent as an argument it would be a general power.
+            return _mapped(_power_of(other), self)
         return _mapped(f, self, other) if operand(other) else NotImplemented
 
     @border
@@ -228,6 +232,11 @@ def _binary(f: Callable) -> tuple[Callable, Callable]:
         return _mapped(f, other, self) if operand(other) else NotImplemented
 
     return forward, backward
+
+
+@lru_cache(64)
+def _power_of(exponent: int) -> Callable:
+    return lambda x: x**exponent
 
 
 def _unary(f: Callable) -> Callable:

@@ -520,8 +520,11 @@ def options_bytes(options) -> bytes:
     return options.SerializeAsString()
 
 
-def processor(devices: tuple[Any, ...]) -> int:
-    """Return a number that identifies the kind of machine that these devices belong to."""
+def processor(devices: tuple[Any, ...]) -> object:
+    """Return what identifies the kind of machine that these devices belong to."""
+    if devices[0].platform != "cpu":  # plugins do not describe their devices by a number
+        kinds = [(d.device_kind, getattr(d, "compute_capability", "")) for d in devices]
+        return tuple(kinds)
     return _jax.get_topology_for_devices(list(devices)).fingerprint()
 
 

@@ -4,6 +4,7 @@ Invariant: the first axes of a result are the shared ones, in the order of `shar
 axes of the left operand follow, then those of the right one.  `out_dtype` is always given.
 """
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -17,8 +18,17 @@ from .._base.lazy import later
 from .._core.array import as_value
 from .._core.dispatch import dispatched
 from .._core.primitive import Ints, primitive
-from .._types.avals import NOTHING, Aval, asked_dtype, broadcast_shapes, dtype_of, nothing_to_do
-from .._types.dims import product
+from .._types.avals import (
+    INT32,
+    INTEGER,
+    NOTHING,
+    Aval,
+    asked_dtype,
+    broadcast_shapes,
+    dtype_of,
+    nothing_to_do,
+)
+from .._types.dims import is_symbolic, product
 from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr
@@ -147,7 +157,24 @@ def _(
 ):
     numbers = _numbers(contract, shared)
     config = precision_config(precision)
+    if _is_doubled(e.unit.platforms, ins[0], contract[0]):
+        wide = [aval.with_dtype(INT32) for aval in (*ins, *outs)]
+        xs = [e.op("stablehlo.convert", [x], aval) for x, aval in zip(xs, wide)]
+        made = e.op("stablehlo.dot_general", xs, wide[2], dot_dimension_numbers=numbers, **config)
+        return e.op("stablehlo.convert", [made], outs[0])
     return e.op("stablehlo.dot_general", xs, outs[0], dot_dimension_numbers=numbers, **config)
+
+
+def _is_doubled(platforms: tuple[str, ...], x: Aval, contract: Sequence[Any]) -> bool:
+    """Return True if a GPU's compiler may return twice the product of such integers.
+
+    jaxlib 0.11 does so for integers of 8 bits unless the library multiplies them, which it does for
+    sums of a multiple of 16 products.
+    """
+    if x.dtype.itemsize > 1 or x.category != INTEGER or {"cuda", "rocm"}.isdisjoint(platforms):
+        return False
+    sizes = [x.shape[a] for a in contract]
+    return is_symbolic(sizes) or math.prod(sizes) % 16 != 0
 
 
 # ---- functions for users -------------------------------------------------------------------

@@ -148,6 +148,10 @@ def conv_general(
                 f"padding of {low} and {high} leaves nothing of an axis of size {x.shape[a]}",
                 "cut off less",
             )
+        if y.shape[b].__class__ is int and y.shape[b] == 0:
+            raise _refuse(
+                f"the kernel {y!r} has no elements along axis {b}", "give it at least one"
+            )
         shape[o] = windows(extent, dilated(y.shape[b], dr), stride)
     return Aval(shape, out_dtype, x.weak_type and y.weak_type and out_dtype == x.dtype)
 

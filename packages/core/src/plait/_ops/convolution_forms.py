@@ -35,6 +35,7 @@ from .elementwise import add, mul
 from .reduction import reduce_sum
 from .reduction_forms import LONGEST
 from .shape import broadcast_in_dim, concatenate, pad, reshape, rev, transpose
+from .taking import take
 
 MOST_TERMS = cpu_limit(
     "convolution.most_terms",
@@ -123,13 +124,21 @@ class Convolution:
             edges[a] = low, high, gap - 1
         return pad(x, Literal(0, x.aval.with_shape(())), edges)
 
-    def product(self, x: Value, y: Value, contract: Sequence[Sequence[int]], out: int) -> Any:
+    def product(
+        self,
+        x: Value,
+        y: Value,
+        contract: Sequence[Sequence[int]],
+        out: int,
+        own: int | None = None,
+    ) -> Any:
         """Return the product of the groups of two arrays.
 
         Args:
           x: has the axes of the input.
           contract: the axes of x and of y that are summed.
           out: the axis of y that is left, the output features.
+          own: the axis of x that has the groups, if x has other axes than the input.
 
         Returns an array with the axes of x that are left, and the output features as the last.
         """
@@ -137,10 +146,11 @@ class Convolution:
         if count == 1:
             return dot_general.bind(x, y, contract=tuple(map(tuple, contract)), shared=((), ()),
                                     **self.how)  # fmt: skip
-        own = self.dims.lhs_spec[1] if self.features > 1 else self.dims.lhs_spec[0]
-        places = [tuple([a + (a >= at) for a in axes]) for axes, at in zip(contract, (own, out))]
-        x, y = _divided(x, own, count), _divided(y, out, count)
-        made = dot_general.bind(x, y, contract=tuple(places), shared=((own,), (out,)), **self.how)
+        usual = self.dims.lhs_spec[int(self.features > 1)]
+        at = usual if own is None else own
+        places = [tuple([a + (a >= k) for a in axes]) for axes, k in zip(contract, (at, out))]
+        x, y = _divided(x, at, count), _divided(y, out, count)
+        made = dot_general.bind(x, y, contract=tuple(places), shared=((at,), (out,)), **self.how)
         n, shape = made.aval.ndim, made.aval.shape
         made = transpose(made, (*range(1, n - 1), 0, n - 1))
         return reshape(made, (*shape[1:-1], count * shape[-1]))
@@ -187,6 +197,31 @@ def form_of(avals: Sequence[Aval], **params: Any) -> Callable | None:
     if it.batches == 1 < it.features <= MOST_GROUPS.value:
         return lambda x, y: _one_by_one(it, x, y, params)
     return None
+
+
+def by_patches(x: Value, y: Value, params: dict[str, Any]) -> Any:
+    """Return a convolution as one product with copies of all places' inputs.
+
+    It takes as much memory as the input for each element of the kernel, but any dtype: accelerators
+    without convolutions of integers have products of them.
+    """
+    it = Convolution(x.aval, y.aval, params)
+    dims: ConvDims = it.dims
+    x = it.padded(x)
+    axes = [[a] for a in range(x.aval.ndim)]  # of x by now, for each axis that it had
+    parts = zip(dims.lhs_spec[2:], it.places, it.window, it.strides, it.steps)
+    for a, places, window, stride, step in parts:
+        at = np.arange(places)[:, None] * stride + np.arange(window) * step
+        start = axes[a][0]
+        x = take(x, at.astype(np.int32), start, mode="clip")
+        axes = [[k + (k > start) for k in own] for own in axes]
+        axes[a] = [start, start + 1]
+    contract = [axes[dims.lhs_spec[1]][0], *[axes[a][1] for a in dims.lhs_spec[2:]]]
+    own = dims.lhs_spec[1] if it.features > 1 else dims.lhs_spec[0]
+    made = it.product(x, y, (contract, dims.rhs_spec[1:]), dims.rhs_spec[0], axes[own][0])
+    given = {axes[a][0]: b for a, b in zip(dims.lhs_spec, dims.out_spec)}
+    left = [given[a] for a in range(x.aval.ndim) if a not in contract]
+    return _arranged(made, [*left, dims.out_spec[1]])
 
 
 def _divided(x: Value, axis: int, count: int) -> Any:

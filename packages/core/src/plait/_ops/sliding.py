@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from .._base.jaxlib_api import IrValue
+from .._base.lazy import later
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._core.staging import staged
-from .._types.avals import FLOAT32, FLOATING, INT32, Aval
+from .._types.avals import COMPLEX, FLOAT32, FLOATING, INT32, Aval
+from .._types.dims import is_symbolic
 from .._xla.lower import Emitter
 from ..typing import Array
 from . import elementwise as el
@@ -32,6 +34,8 @@ __all__ = ["slide"]
 
 INFINITE = float("inf")
 FLOAT64 = np.dtype(np.float64)
+LACKING = frozenset(("cuda", "rocm"))
+"""Platforms whose libraries have convolutions of floating-point numbers only."""
 
 
 def slide(
@@ -68,6 +72,10 @@ def lowered(
 ) -> Any:
     """Lower `conv_general`; a rule of the table `lower`."""
     cpu = e.unit.platforms == ("cpu",)
+    if ins[0].category != FLOATING and not LACKING.isdisjoint(e.unit.platforms):
+        f = _without_floats(ins, params)
+        if f is not None:
+            return e.program(staged(lambda x, y: [f(x, y, params)], ins), xs)[0]
     way = _better_groups(ins, params) if cpu and not e.is_divided else None
     if way is not None:
         how, there = {**params, **way, "exact": exact}, way["feature_group_count"] > 1
@@ -79,6 +87,26 @@ def lowered(
         return emit_convolution(e, xs, ins, outs[0], **params)
     careful = _in_double if cpu and single else _counted
     return e.program(staged(lambda x, y: [_checked(x, y, careful, params)], ins), xs)[0]
+
+
+def _without_floats(ins: Sequence[Aval], params: dict[str, Any]) -> Callable | None:
+    """Return how to compute a convolution of complex numbers or integers; None if unknown."""
+    if ins[0].category == COMPLEX:
+        return _by_parts
+    sizes = [n for aval in ins for n in aval.shape]
+    if is_symbolic(sizes + [n for pair in params["padding"] for n in pair]):
+        return None
+    return later("_ops.convolution_forms").by_patches
+
+
+def _by_parts(x: Value, y: Value, params: dict[str, Any]) -> Any:
+    """Return the convolution of complex arrays by four of their real and imaginary parts."""
+    out_dtype = params["out_dtype"]
+    real = {**params, "out_dtype": np.finfo(out_dtype).dtype}
+    x, y = (convert(v, out_dtype) for v in (x, y))
+    xs, ys = ((el.real.bind(v), el.imag.bind(v)) for v in (x, y))
+    (rr, ri), (ir, ii) = [[conv_general.bind(a, b, **real) for b in ys] for a in xs]
+    return el.complex_.bind(el.sub.bind(rr, ii), el.add.bind(ri, ir))
 
 
 def _better_groups(ins: Sequence[Aval], params: dict[str, Any]) -> dict[str, int] | None:

@@ -66,8 +66,8 @@ def path_of(
       asked: names and values of the flags set for this program.
     """
     folder = config.cache_dir
-    # Accelerators are left out: loading executables has not been tested there.
-    if folder is None or platform() != "cpu":
+    # Loading executables has not been tested on other accelerators.
+    if folder is None or platform() not in ("cpu", "cuda"):
         return None
     if _writes_files(asked) or not _usable(folder):
         return None

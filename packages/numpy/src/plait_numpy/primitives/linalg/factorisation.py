@@ -8,8 +8,8 @@ from plait.errors import OperandTypeError, ShapeError
 from plait.ext import Aval, Discrete, Literal, expand_rules, lower_rules, primitive, staged
 from plait.ext.lower import Emitter, IrValue, boolean
 from plait.ext.ops.control_flow import scan
-from plait.ext.ops.elementwise import eq, select
-from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.elementwise import eq, ne, select
+from plait.ext.ops.reduction import reduce_or, reduce_sum
 from plait.ext.ops.shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
 from plait.ext.sizes import Dim, is_symbolic
 from plait.ext.trace import Value
@@ -77,7 +77,18 @@ def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     types = [aval, pivots, infos(aval)]
     x, at, code = kernel(e, name, xs, ins, types, aval.ndim - 2, {0: 0})
     at = e.op("stablehlo.subtract", [at, e.constant(1, pivots)], pivots)
-    return [*told(e, code, types[2], "GE", [x], [aval]), at]
+    out = told(e, code, types[2], "GE", [x], [aval])
+    if here != "cpu":  # cuSOLVER passes over nan when it looks for a pivot
+        out = e.program(staged(_spoilt, [aval, aval]), [xs[0], *out])
+    return [*out, at]
+
+
+def _spoilt(given: Value, made: Value) -> list:
+    """Return the matrices `made`, those that were made of nan as nan."""
+    ranks = given.aval.ndim - 2, given.aval.ndim - 1
+    bad = reduce_or.bind(ne.bind(given, given), axes=ranks)
+    bad = broadcast_in_dim.bind(bad, shape=made.aval.shape, dims=tuple(range(ranks[0])))
+    return [select.bind(bad, Literal(float("nan"), made.aval), made)]
 
 
 @primitive(
