@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,26 @@ ROOT = Path(__file__).parents[1]
 
 DIAGRAM = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 START, END = "## The import diagram", "```"
+
+
+def for_each(names: Iterable[str]) -> Callable:
+    """Make a check of one module or file the test of all: thousands of cases take long to list."""
+
+    def decorate(check: Callable[[str], None]) -> Callable[[], None]:
+        def test() -> None:
+            failures = {}
+            for name in names:
+                try:
+                    check(name)
+                except AssertionError as e:
+                    failures[name] = str(e)
+            assert not failures
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        test.__dict__.update(vars(check))  # its marks
+        return test
+
+    return decorate
 
 
 def layers() -> list[tuple[str, ...]]:
@@ -223,7 +244,7 @@ def test_there_are_few_entries_under_the_core():
     assert len(entries) <= 35, sorted(entries)
 
 
-@pytest.mark.parametrize("name", sorted(core()))
+@for_each(sorted(core()))
 def test_core_imports_downwards(name):
     for target in sorted(edges(name) & set(core()) - {name}):
         assert layer(target) < layer(name) or package(target) == package(name), (
@@ -253,7 +274,7 @@ def stages_of_jit() -> list[str]:
     return [f"plait._jit.{line.split()[0]}" for line in table if "->" in line]
 
 
-@pytest.mark.parametrize("name", stages_of_jit())
+@for_each(stages_of_jit())
 def test_stages_of_jit_import_earlier_ones_only(name):
     stages = stages_of_jit()
     later = {*stages[stages.index(name) :], "plait._jit.calls", "plait._jit.jitted"}
@@ -295,7 +316,7 @@ def test_jax_is_never_imported():
     assert not [n for n in modules() if any(top(t) == "jax" for t in edges(n))]
 
 
-@pytest.mark.parametrize("name", sorted(modules()))
+@for_each(sorted(modules()))
 def test_no_hidden_imports(name):
     ours = {"plait", *SIBLINGS}
     nodes = inside_functions(name)
@@ -326,7 +347,7 @@ def without_hint_tables(name: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", sorted(core()))
+@for_each(sorted(core()))
 def test_core_does_not_know_its_plugins(name):
     assert not [t for t in edges(name) if top(t) in SIBLINGS]
     named = [n for n in ast.walk(ast.parse(without_hint_tables(name))) if is_plugin_name(n)]
@@ -338,7 +359,7 @@ def is_plugin_name(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and PLUGINS.fullmatch(str(node.value)) is not None
 
 
-@pytest.mark.parametrize("name", sorted(n for n in modules() if top(n) in SIBLINGS))
+@for_each(sorted(n for n in modules() if top(n) in SIBLINGS))
 def test_siblings_do_not_import_each_other(name):
     strangers = {*SIBLINGS} - {top(name), joined(name)}
     assert not [t for t in edges(name) if top(t) in strangers]
@@ -359,7 +380,7 @@ PUBLIC = {
 """The modules that packages offer as names of `plait`, with their places."""
 
 
-@pytest.mark.parametrize("name", sorted(n for n in modules() if top(n) in SIBLINGS))
+@for_each(sorted(n for n in modules() if top(n) in SIBLINGS))
 def test_modules_of_siblings_are_declared(name):
     """A module that imports `plait.numpy` has plait-numpy as a dependency, if only in an extra."""
     project = declarations(package_of(name))["project"]
@@ -395,6 +416,16 @@ def outside_core() -> dict[str, str]:
 OUTSIDE = outside_core()
 
 
+def dotted(node: ast.AST) -> str:
+    """Return the names of attributes of a name, with dots; "" if something else has them."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+@cache
 def reached(source: str) -> dict[str, int]:
     """The full names that a source imports or reaches as attributes of what it imports, each with
     a line that does; imports within the source's own package aside."""
@@ -413,13 +444,13 @@ def reached(source: str) -> dict[str, int]:
             found[full] = node.lineno
     for node in ast.walk(syntax):
         if isinstance(node, ast.Attribute):
-            head, _, rest = ast.unparse(node).partition(".")
+            head, _, rest = dotted(node).partition(".")
             if head in names:
                 found.setdefault(f"{names[head]}.{rest}", node.lineno)
     return found
 
 
-@pytest.mark.parametrize("path", sorted(OUTSIDE))
+@for_each(sorted(OUTSIDE))
 def test_what_builds_on_core_uses_its_public_names(path):
     """Nothing outside of core reaches a name of `plait` with a part that begins with `_`; notebooks
     call `_repr_html_`."""
@@ -431,7 +462,7 @@ def test_what_builds_on_core_uses_its_public_names(path):
     assert not inner, f"{path} reaches core's own modules; plait.ext or a surface has what it needs"
 
 
-@pytest.mark.parametrize("path", sorted(OUTSIDE))
+@for_each(sorted(OUTSIDE))
 def test_of_a_plugin_others_use_its_ext(path):
     """A plugin reaches of a sibling `plait_X.ext` alone; examples and pages reach what its package
     itself offers, too."""
@@ -467,12 +498,12 @@ def test_what_is_reached_is_seen(source, names):
     assert {*reached(source)} == names
 
 
-@pytest.mark.parametrize("name", sorted(modules()))
+@for_each(sorted(modules()))
 def test_each_module_states_its_invariant(name):
     assert "Invariant" in (ast.get_docstring(tree(name)) or "")
 
 
-@pytest.mark.parametrize("name", sorted(modules()))
+@for_each(sorted(modules()))
 def test_no_module_is_named_like_a_function_of_its_own(name):
     short = name.rpartition(".")[2]
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -481,7 +512,7 @@ def test_no_module_is_named_like_a_function_of_its_own(name):
     assert short not in ("utils", "common", "misc", "helpers", "internal")
 
 
-@pytest.mark.parametrize("name", sorted(modules()))
+@for_each(sorted(modules()))
 def test_only_what_is_declared_is_imported(name):
     """Third-party imports are those that the packages' metadata promises."""
     allowed = {"plait", *SIBLINGS, "numpy", "jaxlib", "ml_dtypes", "typing_extensions"}
