@@ -4,6 +4,7 @@ Invariant: losses are compared with those of a loop of numpy, which is never int
 and no reservation is left when `on_ray` has returned.
 """
 
+import functools
 import importlib.util
 import os
 import signal
@@ -80,8 +81,11 @@ def nothing_is_left():
     return False
 
 
-def trained(root, victim, seconds=0.0):
+def trained(root, victim, seconds=0.0, end=signal.SIGKILL):
     """Train in an actor; process `victim` ends once, when the checkpoint of step 12 is whole."""
+    # A process that is frozen is lost after as many seconds, and not after a minute.
+    soon = functools.partial(plait.distributed.initialize, heartbeat_timeout_seconds=5)
+    plait.distributed.initialize = soon
 
     def after(step):
         if seconds:
@@ -91,7 +95,7 @@ def trained(root, victim, seconds=0.0):
             mark.write_text(f"{os.getpid()}")
             while not (root / "00000012").exists():  # it is written meanwhile
                 time.sleep(0.02)
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), end)
 
     return example().train(root, STEPS, after)
 
@@ -103,6 +107,18 @@ def test_a_worker_that_is_killed(cluster, curve, tmp_path):
     assert follows(tmp_path, curve) == ([3], [*range(14), *range(12, STEPS)])
     assert [len(losses) for losses in each] == [STEPS - 12] * 3
     assert nothing_is_left()
+
+
+def test_a_worker_that_is_frozen(cluster, curve, tmp_path):
+    """The others miss its signs of life, and it is ended with them."""
+    began = time.monotonic()
+    reserved = {"workers": 3, "resources": {"CPU": 1, "seat": 1}, "runtime_env": ENV}
+    on_ray(trained, tmp_path, 1, 0.0, signal.SIGSTOP, **reserved)
+    assert follows(tmp_path, curve) == ([3], [*range(14), *range(12, STEPS)])
+    assert nothing_is_left()
+    frozen = int((tmp_path / "mark").read_text())
+    assert not Path(f"/proc/{frozen}").exists()
+    print(f"after {time.monotonic() - began:.0f} s")
 
 
 def without_joining():
