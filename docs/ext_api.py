@@ -16,11 +16,11 @@ import inspect
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 from plait import ext
 from plait.ext import ops
@@ -118,7 +118,7 @@ def members(kind: type) -> Iterator[str]:
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if base is kind or (base.__module__.startswith("plait") and id(base) not in public()):
-            found |= dict.fromkeys(base.__dict__.get("__annotations__", ()))
+            found |= dict.fromkeys(annotated(base))
             found |= vars(base)
     for name, x in found.items():
         if not name.startswith("_"):
@@ -132,12 +132,21 @@ def members(kind: type) -> Iterator[str]:
             yield f"{name}: " + (f"method{signature(inner, bound=True)}" if called else "attribute")
 
 
+def annotated(kind: type) -> Iterable[str]:
+    """The names that the body of a class gives a type."""
+    if sys.version_info < (3, 14):
+        return kind.__dict__.get("__annotations__", ())
+    import annotationlib  # from Python 3.14 on, annotations are computed when they are asked for
+
+    return annotationlib.get_annotations(kind, format=annotationlib.Format.FORWARDREF)
+
+
 def signature(x: Any, bound: bool = False) -> str:
     """Names, kinds and defaults of the parameters; nothing for what jaxlib compiles, of which one
     release tells them and another does not."""
     of = getattr(x, "__module__", None) or ""
-    if of.startswith(("jaxlib", "jax.")) or type(x).__module__ == "nanobind":
-        return ""
+    if of.startswith(("jaxlib", "jax.")) or type(x).__module__ == "nanobind" or get_origin(x):
+        return ""  # the last is a name for a type of functions
     try:
         found = list(inspect.signature(x).parameters.values())
     except (TypeError, ValueError):

@@ -36,7 +36,8 @@ def error_of_call(
         for p in inspect.signature(f).parameters.values()
         if p.name != "self"
     ]
-    name, text = f.__name__, str(error)
+    # Python adds a suggestion of its own from 3.14 on.
+    name, text = f.__name__, re.sub(r"\. Did you mean '\w+'\?$", "", str(error))
     said = text if name in text.partition("(")[0] else f"{name}: {text}"
     how = f"{name}{inspect.Signature(shown)}"
     return (kind or TypeRule)(
