@@ -245,7 +245,7 @@ def number(v: Any, dtype: np.dtype) -> Array:
     return wrap(scalar_buffer(Literal(v, aval)), aval)
 
 
-def parameter(v: object) -> Array:
+def parameter(v: object) -> Any:
     """Return a parameter of a distribution as an array.
 
     A complex one is refused, for conversion to the dtype of the samples would drop a part of it.
