@@ -45,3 +45,21 @@ def test_bounds_with_more_axes_than_the_shape(jax):
         np.testing.assert_allclose(got, np.full(shape, 2 + plain), rtol=1e-6)
     with pytest.raises(TypeError):
         jax.random.uniform(key, (), np.float32, np.zeros(3), np.ones(3))
+
+
+def test_eigenvalues_are_those_of_the_mean_whatever_triangle_is_named(jax):
+    a = np.array([[1.0, 2, 3], [9, 4, 5], [9, 9, 6]], np.float32)
+    mean = np.linalg.eigvalsh((a + a.T) / 2)
+    similar = lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-5)  # noqa: E731
+    for side in (None, "L", "U"):
+        similar(jax.numpy.linalg.eigh(a, side)[0], mean)
+        similar(jax.numpy.linalg.eigh(a, UPLO=side, symmetrize_input=True).eigenvalues, mean)
+        one = np.linalg.eigvalsh(a, side or "L")
+        similar(jax.numpy.linalg.eigh(a, side, symmetrize_input=False)[0], one)
+    for lower in (True, False):
+        similar(jax.scipy.linalg.eigh(a, lower=lower, eigvals_only=True), mean)
+        w, v = map(np.asarray, jax.scipy.linalg.eigh(a + 1j * np.tril(a), lower=lower))
+        h = (a + 1j * np.tril(a) + (a - 1j * np.tril(a)).T) / 2
+        np.testing.assert_allclose(h @ v, v * w, atol=1e-4)
+    with pytest.raises(ValueError):
+        jax.scipy.linalg.eigh(np.ones((2, 3)))

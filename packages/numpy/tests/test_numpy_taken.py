@@ -418,6 +418,26 @@ def test_dtypes_as_attributes_of_composites(dtype, text):
     assert f"kind = {text}" in g.lower(1.0).as_text()
 
 
+@pytest.mark.parametrize(
+    ("values", "dtype", "text"),
+    [
+        ([[0.0, 0.0]], "float32", "dense<0.000000e+00> : tensor<1x2xf32>"),
+        ([1.5, -2.0], "float64", "dense<[1.500000e+00, -2.000000e+00]> : tensor<2xf64>"),
+        ([1, 2], "int8", "dense<[1, 2]> : tensor<2xi8>"),
+        ([[3], [4]], "uint32", "dense<[[3], [4]]> : tensor<2x1xui32>"),
+        ([True, False], "bool", "dense<[true, false]> : tensor<2xi1>"),
+        (7, "int64", "dense<7> : tensor<i64>"),
+        ([], "float32", "dense<> : tensor<0xf32>"),
+    ],
+)
+def test_arrays_as_attributes_of_composites_keep_dtype_and_shape(values, dtype, text):
+    f = lax.composite(lambda x, **kw: lax.sin(x), "my.sine")
+    table = np.array(values, dtype)
+    g = plait.jit(lambda x: f(x, table=table))
+    assert float(g(1.0)) == pytest.approx(math.sin(1.0))
+    assert f"table = {text}" in g.lower(1.0).as_text()
+
+
 def test_products_of_two_kinds_of_float8():
     x = pnp.asarray([1.5, 2.0, 0.25], "float8_e5m2")
     y = pnp.asarray([1.75, -0.5, 8.0], "float8_e4m3fn")

@@ -46,6 +46,49 @@ def test_floats(name, parameters, want, law):
     assert law is None or ss.kstest(x.astype(np.float64), law.cdf).pvalue > 1e-3
 
 
+PARAMETERS = [(name, parameters) for name, parameters, *_ in RECORDED if parameters] + [
+    ("ball", (2, 2.0)), ("bernoulli", (0.5,)), ("binomial", (5.0, 0.5)),
+    ("categorical", (F32([0.5, 0.5]),)), ("choice", (2, (2,), True, F32([0.5, 0.5]))),
+    ("dirichlet", (F32([1, 2]),)), ("geometric", (0.5,)),
+    ("multinomial", (20.0, F32([0.5, 0.5]))), ("multivariate_normal", (MEAN, COV)),
+    ("poisson", (3.0,)), ("randint", ((2,), 0, 5)), ("truncated_normal", (-1.0, 1.0)),
+    ("uniform", ((2,), F32, 0.0, 2.0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "parameters"), PARAMETERS)
+def test_complex_parameters_are_refused(name, parameters):
+    """Their imaginary parts would be dropped without a word."""
+    draw, given = getattr(random, name), [*parameters]
+    places = [i for i, p in enumerate(given) if isinstance(p, float | np.ndarray)]
+    places = places or [1, 2]  # the bounds of integers
+    np.asarray(draw(KEY, *given))
+    for i in places:
+        one = np.asarray(given[i])
+        for wrong in (one + 1j, complex(one.flat[0], 1), random.normal(KEY, one.shape, "c8")):
+            wrong = wrong if np.ndim(wrong) == one.ndim else np.full(one.shape, wrong)
+            with pytest.raises(TypeRule, match="must be real"):
+                draw(KEY, *given[:i], wrong, *given[i + 1 :])
+
+
+@pytest.mark.parametrize("n, m", [(3, 3), (2, 4), (4, 2), (0, 2)])
+def test_unitary_matrices(n, m):
+    q = np.asarray(random.orthogonal(KEY, n, (5,), "complex64", m))
+    assert q.shape == (5, n, m) and q.dtype == np.complex64
+    h = np.conj(np.swapaxes(q, -1, -2))
+    one = np.broadcast_to(np.eye(min(n, m)), (5, min(n, m), min(n, m)))
+    np.testing.assert_allclose(q @ h if n <= m else h @ q, one, atol=1e-5)
+
+
+def test_phases_of_unitary_matrices_are_uniform():
+    q = np.asarray(random.orthogonal(KEY, 2, (4000,), "complex64"))
+    phases = (np.angle(q).astype(np.float64) / (2 * np.pi)) % 1
+    for at in np.ndindex(2, 2):
+        assert ss.kstest(phases[(slice(None), *at)], "uniform").pvalue > 1e-3
+    # |q_ij|^2 is uniform for 2 x 2 unitary matrices
+    assert ss.kstest(np.abs(q[:, 0, 0]).astype(np.float64) ** 2, "uniform").pvalue > 1e-3
+
+
 def test_recorded_vectors():
     close = lambda x, want: np.testing.assert_allclose(np.asarray(x), want, 3e-5)  # noqa: E731
     close(random.dirichlet(KEY, F32([1, 2, 3])), [0.26473245, 0.1347997, 0.60046774])

@@ -252,6 +252,24 @@ def test_patterns(name):
         np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["toeplitz", "hankel"])
+@pytest.mark.parametrize(
+    "c, r", [((3, 4), (5,)), ((4,), (3, 5)), ((2, 1, 4), (3, 5)), ((), (2, 5)), ((3, 4), ())]
+)
+def test_patterns_of_stacks_broadcast_them(name, c, r):
+    rng = np.random.default_rng(0)
+    c, r = rng.normal(size=c), rng.normal(size=r)
+    columns, rows = np.atleast_1d(c), np.atleast_1d(r)
+    lead = np.broadcast_shapes(columns.shape[:-1], rows.shape[:-1])
+    columns = np.broadcast_to(columns, (*lead, columns.shape[-1]))
+    rows = np.broadcast_to(rows, (*lead, rows.shape[-1]))
+    got = np.asarray(getattr(ours, name)(c, r))
+    assert got.shape == (*lead, columns.shape[-1], rows.shape[-1])
+    for at in np.ndindex(*lead):
+        want = getattr(sl, name)(columns[at], rows[at])
+        np.testing.assert_allclose(got[at], want, rtol=1e-6)
+
+
 def test_patterns_of_no_size():
     assert ours.block_diag().shape == sl.block_diag().shape
     with pytest.raises(TypeRule, match="power of two"):

@@ -93,6 +93,36 @@ def test_solvers_take_what_multiplies():
         sparse.cg(lambda x: x, {"x": pnp.zeros(2)}, {"y": pnp.zeros(2)})
 
 
+@pytest.mark.parametrize("solve", [sparse.cg, sparse.gmres, sparse.bicgstab])
+def test_solvers_refuse_trees_unlike_the_right_hand_side(solve):
+    b = {"x": np.ones(2), "y": np.arange(3.0)}
+    got = solve(lambda v: {"y": 2 * v["y"], "x": 4 * v["x"]}, b, x0=b)[0]
+    np.testing.assert_allclose(got["x"], [0.25, 0.25], 1e-6)
+    np.testing.assert_allclose(got["y"], [0, 0.5, 1], 1e-6)
+    swapped = {"x": np.arange(3.0), "y": np.ones(2)}
+    with pytest.raises(ValueError, match="x0 has the shapes"):
+        solve(lambda v: v, b, x0=swapped)
+    with pytest.raises(ValueError, match="x0 has the shapes"):
+        solve(lambda v: v, np.ones(2), x0=np.ones((2, 1)))
+    with pytest.raises(ValueError, match="result of A has the shapes"):
+        solve(lambda v: {"x": v["y"], "y": v["x"]}, b)
+    with pytest.raises(ValueError, match="result of A has the structure"):
+        solve(lambda v: (v["x"], v["y"]), b)
+    with pytest.raises(ValueError, match="result of M has the structure"):
+        solve(lambda v: v, b, M=lambda v: [v["y"], v["x"]])
+
+
+def test_eigenvalues_of_a_triangle_or_of_the_mean():
+    a = np.array([[1.0, 2, 3], [9, 4, 5], [9, 9, 6]])
+    mean = np.linalg.eigvalsh((a + a.T) / 2)
+    for side in "LU":
+        one = np.linalg.eigvalsh(a, side)
+        for given, want in ((None, one), (False, one), (True, mean)):
+            got = pnp.linalg.eigh(a, side, symmetrize_input=given).eigenvalues
+            np.testing.assert_allclose(got, want, 1e-5)
+    np.testing.assert_allclose(pnp.linalg.eigh(a)[0], mean, 1e-5)
+
+
 def test_arguments_that_have_a_meaning():
     assert plait.nn.one_hot([0, 2], 3).tolist() == [[1, 0, 0], [0, 0, 1]]
     assert pnp.result_type(None) == np.float32 and pnp.result_type(None, "float64") == np.float64

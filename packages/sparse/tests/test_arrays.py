@@ -169,3 +169,28 @@ def test_refusals(name):
         call()
     lines = str(e.value).splitlines()
     assert len(lines) >= 3 and "test_arrays.py" in str(e.value)
+
+
+@pytest.mark.parametrize("batch, dense", [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)])
+@pytest.mark.parametrize("n, m, k", [(3, 3, 0), (5, 4, 2), (3, 4, -1), (3, 3, 5), (0, 3, 0)])
+def test_diagonals_store_no_more_than_they_hold(n, m, k, batch, dense):
+    """Entries that each row stores in vain would make a matrix of n rows one of n * n numbers."""
+    made = sparse.eye(n, m, k, n_batch=batch, n_dense=dense)
+    want = sparse.BCOO.fromdense(np.eye(n, m, k, dtype=np.float32), n_batch=batch, n_dense=dense)
+    assert (made.nse, made.data.shape) == (want.nse, want.data.shape)
+    assert made.indices.shape == want.indices.shape
+    np.testing.assert_array_equal(made.todense(), np.eye(n, m, k))
+    traced = plait.jit(lambda x: sparse.eye(n, m, k, n_batch=batch, n_dense=dense).todense() * x)
+    np.testing.assert_array_equal(traced(2.0), 2 * np.eye(n, m, k))
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 3)])
+def test_arrays_without_elements_in_every_layout(shape):
+    x = np.zeros(shape, np.float32)
+    for batch in range(len(shape) + 1):
+        for dense in range(len(shape) + 1 - batch):
+            one = sparse.BCOO.fromdense(x, n_batch=batch, n_dense=dense)
+            for y in (one, one.sum_duplicates(), one.sort_indices()):
+                assert y.shape == shape and y.todense().shape == shape
+            total = sparse.bcoo_reduce_sum(one, axes=(0,))
+            np.testing.assert_array_equal(total.todense(), x.sum(0))

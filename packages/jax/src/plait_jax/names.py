@@ -80,6 +80,8 @@ _ELSEWHERE = {
         __array_namespace_info__=plait.numpy.__array_namespace_info__
         finfo=:lenient.finfo ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size
     """,
+    "jax.numpy.linalg": "eigh=:eigenvalues.eigh",
+    "jax.scipy.linalg": "eigh=:eigenvalues.eigh_of_scipy",
     "jax.dtypes": """
         TypePromotionError=plait.errors.TypeRule extended=plait.dtypes.opaque
         canonicalize_dtype=:lenient.canonicalize_dtype

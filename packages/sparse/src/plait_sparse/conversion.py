@@ -71,7 +71,7 @@ def count_of(mask: Array, nse: int | None, name: str) -> int:
                 fix=f"pass nse=N to {name}, a bound of the number of nonzero elements",
             )
         return int(nse)
-    most = int(found.reshape((*found.shape[:1], -1)).sum(-1).max(initial=0))
+    most = int(found.sum(tuple(range(1, found.ndim))).max(initial=0))
     if nse is None:
         return most
     if int(nse) < most:

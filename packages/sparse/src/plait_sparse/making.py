@@ -90,6 +90,8 @@ def eye(
     out = BCOO.made(pnp.ones(count, dtype), indices, (N, M), True, True)
     if n_batch or n_dense:
         out = out.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None)
+        if n_batch or n_dense == 2:  # a batch holds one row, or all entries have the same index
+            out = out.sum_duplicates(nse=min(count, 1))
     return _of_format(out, sparse_format)
 
 

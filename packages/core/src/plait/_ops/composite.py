@@ -80,6 +80,18 @@ def _quoted(text: str) -> str:
     return '"' + "".join(chr(b) if plain(b) else f"\\{b:02X}" for b in text.encode()) + '"'
 
 
+def _tensor(x: np.ndarray) -> str:
+    """Return an array of numbers as the text of a tensor; raw bytes keep every bit."""
+    sizes = "".join(f"{n}x" for n in x.shape)
+    if not x.size:
+        inner = ""
+    elif x.dtype.kind == "b":  # bits, not bytes, would be read from a string
+        inner = str(x.tolist()).lower()
+    else:
+        inner = f'"0x{np.ascontiguousarray(x, x.dtype.newbyteorder("<")).tobytes().hex().upper()}"'
+    return f"dense<{inner}> : tensor<{sizes}{element_type(x.dtype)}>"
+
+
 def attribute(name: str, key: str, value: object) -> str:
     """Return a keyword argument as the text of an attribute.
 
@@ -105,7 +117,7 @@ def attribute(name: str, key: str, value: object) -> str:
     if isinstance(value, tuple | list):
         return f"[{', '.join(attribute(name, key, v) for v in value)}]"
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return attribute(name, key, value.tolist())
+        return _tensor(value)
     raise ArgumentError(
         f"composite {name}: {key}={value!r} is not an attribute",
         fix="pass arrays by position, and numbers, strings and tuples of these by name",

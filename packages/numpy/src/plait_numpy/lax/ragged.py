@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from plait.errors import ArgumentError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal
 from plait.ext.control import scan
 from plait.ext.ops import elementwise as el
@@ -113,7 +113,7 @@ def _roles(x: Value, w: Value, given: Any) -> _Roles:
         numbers, ragged, groups = given
         (r,) = ragged
     except (TypeError, ValueError):
-        raise AxisError(
+        raise ArgumentError(
             f"ragged_dot_general: {given!r} do not name one ragged axis",
             fix="pass RaggedDotDimensionNumbers(dot_dimension_numbers, [axis of lhs], [...])",
         ) from None
@@ -124,7 +124,7 @@ def _roles(x: Value, w: Value, given: Any) -> _Roles:
     r, groups = sh.normal_axis(r, n), sh.normal_axes(tuple(groups), m)
     free = tuple([i for i in range(n) if i not in contract[0] and i not in shared[0]])
     if len(groups) != (r in free) or set(groups) & {*contract[1], *shared[1]}:
-        raise AxisError(
+        raise ArgumentError(
             f"ragged_dot_general: rhs_group_dimensions is {groups}, for {w.aval!r}",
             fix="name the axis of the groups' matrices if rows are divided, and none otherwise",
         )
@@ -155,8 +155,8 @@ def ragged_dot_general(
         on, and rows of other groups become 0.
       out_sharding: sharding of the result.
 
-    Groups are multiplied one after the other.  Raises TypeRule if sizes disagree, AxisError for
-    axes that an operand lacks or that have several roles.
+    Groups are multiplied one after the other.  Raises TypeRule if sizes disagree or an
+    axis has several roles, AxisError for axes that an operand lacks.
 
     >>> import numpy as np, plait
     >>> numbers = plait.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])

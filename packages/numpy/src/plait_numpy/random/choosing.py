@@ -25,7 +25,7 @@ from plait.ext.types import FLOATING, INTEGER, UINT32, default_dtype
 from plait.typing import Array, ArrayLike, Shape
 
 from .distributions import gumbel_noise, is_high
-from .keys import one_key
+from .keys import one_key, parameter
 from .numbers import between, halves, randint, raw_bits, row
 
 
@@ -54,7 +54,7 @@ def categorical(
     >>> plait.random.categorical(key, np.zeros((4, 3)), axis=-1).shape
     (4,)
     """
-    x = as_value(logits)
+    x = parameter(logits)
     x = x if x.aval.category == FLOATING else sh.convert(x, default_dtype(FLOATING))
     at = sh.normal_axis(axis, x.aval.ndim)
     rest = tuple([n for i, n in enumerate(x.aval.shape) if i != at])
@@ -209,7 +209,7 @@ def choice(
     if x is not None and draws == 0:
         return sh.fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
     if p is not None:
-        index = _chosen(key, n, draws, shape, replace, as_value(p), mode)
+        index = _chosen(key, n, draws, shape, replace, parameter(p), mode)
     elif replace:
         index = randint(key, shape, 0, n)
     elif x is None:

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 
 from plait.errors import ShapeError
-from plait.ext import Aval, Literal, as_value
+from plait.ext import Aval, Literal
 from plait.ext.control import scan, while_loop
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import reduce_or
@@ -24,7 +24,7 @@ from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from ..primitives.special.functions import stirling
 from .distributions import shape_or
-from .keys import RANGES, number, split
+from .keys import RANGES, number, parameter, split
 from .numbers import sample_dtype, uniform
 from .samples import given
 
@@ -41,7 +41,7 @@ def _float(p: object) -> Array:
     """Return a parameter as an array, in the default float unless it is a float array."""
     if p.__class__ is float or p.__class__ is int:
         return number(p, default_dtype(FLOATING))
-    v = as_value(p)
+    v = parameter(p)
     return v if v.aval.category == FLOATING else convert(v, default_dtype(FLOATING))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, SupportsIndex
 import numpy as np
 
 from plait.errors import ArgumentError
-from plait.ext import Aval, Literal, as_value
+from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import broadcast_to, convert, normal_shape
 from plait.ext.surface import fused
@@ -18,7 +18,7 @@ from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, INTEGER, broadcast_shapes, category, default_dtype
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
-from .keys import number, one_key
+from .keys import number, one_key, parameter
 from .numbers import MANTISSA, between, halves, row, sample_dtype
 
 __all__ = [
@@ -85,7 +85,7 @@ def truncated_normal(
     (2,)
     """
     d = sample_dtype(dtype, FLOATING, "truncated_normal")
-    low, high = as_value(lower), as_value(upper)
+    low, high = parameter(lower), parameter(upper)
     shape = shape_or(shape, low, high)
     return _truncated_normal(one_key(key, "truncated_normal"), low, high, shape=shape, dtype=d)
 
@@ -131,7 +131,7 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ArgumentError(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
     data = one_key(key, "bernoulli")
-    v = number(p, default_dtype(FLOATING)) if p.__class__ is float else as_value(p)
+    v = number(p, default_dtype(FLOATING)) if p.__class__ is float else parameter(p)
     d = v.aval.dtype if v.aval.category == FLOATING else default_dtype(FLOATING)
     return _bernoulli(data, v, shape=shape_or(shape, v), dtype=d, high=mode == "high")
 

@@ -15,7 +15,7 @@ from plait.ext.ops import random
 from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.shape import convert, normal_shape
 from plait.ext.surface import placed_by_default
-from plait.ext.types import INTEGER, OPAQUE, UINT32
+from plait.ext.types import COMPLEX, INTEGER, OPAQUE, UINT32
 from plait.ext.values import asarray, scalar_buffer, seeded, standing_for, wrap
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -243,3 +243,17 @@ def number(v: Any, dtype: np.dtype) -> Array:
         v = min(max(v, least), most)
     aval = Aval((), dtype)
     return wrap(scalar_buffer(Literal(v, aval)), aval)
+
+
+def parameter(v: object) -> Any:
+    """Return a parameter of a distribution as an array.
+
+    A complex one is refused, for conversion to the dtype of the samples would drop a part of it.
+    """
+    x = as_value(v)
+    if x.aval.category == COMPLEX:
+        raise OperandTypeError(
+            f"parameters of random samples must be real, got {x.aval!r}",
+            fix="pass its real part, or draw both parts",
+        )
+    return x

@@ -20,7 +20,7 @@ from plait.ext.trace import Value
 from plait.ext.types import FLOATING, INTEGER, UINT32, asked_dtype, category, default_dtype
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
-from .keys import RANGES, number, one_key
+from .keys import RANGES, number, one_key, parameter
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}
 MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
@@ -107,7 +107,8 @@ def uniform(
     if minval.__class__ is float and maxval.__class__ is float and (minval, maxval) == (0.0, 1.0):
         return _standard_uniform(data, shape=shape, dtype=d)
     low, high = (
-        number(v, d) if v.__class__ is float or v.__class__ is int else v for v in (minval, maxval)
+        number(v, d) if v.__class__ is float or v.__class__ is int else parameter(v)
+        for v in (minval, maxval)
     )
     return _uniform(data, low, high, shape=shape, dtype=d)
 
@@ -151,8 +152,8 @@ def randint(
     wide = d if d.itemsize >= 4 else np.dtype(np.int32)
     least, most = RANGES[d]
     past = isinstance(maxval, int) and wide is d and maxval > most
-    low = number(max(minval, least), wide) if isinstance(minval, int) else minval
-    high = number(maxval, wide) if maxval.__class__ is int else maxval
+    low = number(max(minval, least), wide) if isinstance(minval, int) else parameter(minval)
+    high = number(maxval, wide) if maxval.__class__ is int else parameter(maxval)
     data = one_key(key, "randint")
     r = _randint(data, low, high, shape=normal_shape(shape), dtype=wide, small=d, past=past)
     return r if wide is d else convert(r, d)

@@ -8,7 +8,6 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from plait.ext import as_value
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import broadcast_to, convert
 from plait.ext.sizes import Dim
@@ -19,7 +18,7 @@ from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from ..primitives.special.sampling import random_gamma
 from .distributions import exponential, normal, rademacher, shape_or
-from .keys import key_data, key_impl, number, split
+from .keys import key_data, key_impl, number, parameter, split
 from .numbers import bits, sample_dtype, uniform
 
 __all__ = [
@@ -32,7 +31,7 @@ def given(name: str, dtype: object, shape: object, *parameters: ArrayLike) -> An
     """Return (dtype, shape, parameters as arrays of the dtype) of a sampler."""
     d = sample_dtype(dtype, FLOATING, name)
     vs = [
-        number(p, d) if p.__class__ is float or p.__class__ is int else convert(as_value(p), d)
+        number(p, d) if p.__class__ is float or p.__class__ is int else convert(parameter(p), d)
         for p in parameters
     ]
     return d, shape_or(shape, *vs), vs

@@ -9,13 +9,12 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 
 from plait.errors import ArgumentError, ShapeError
-from plait.ext import as_value
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import max_
 from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
 from plait.ext.surface import fixed, fused
 from plait.ext.trace import Value
-from plait.ext.types import FLOATING, broadcast_shapes
+from plait.ext.types import COMPLEX, FLOATING, broadcast_shapes
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from ..exact import matmul
@@ -23,7 +22,7 @@ from ..primitives.linalg.batched_matrices import diagonal
 from ..primitives.linalg.factorisation import cholesky_, qr_
 from ..primitives.linalg.spectral import eigh_, svd_
 from .distributions import exponential, normal
-from .keys import split
+from .keys import parameter, split
 from .numbers import sample_dtype
 from .samples import generalized_normal, given, loggamma
 
@@ -137,7 +136,7 @@ def multivariate_normal(
             f"multivariate_normal has no method {method!r}", fix=f"use one of {_METHODS}"
         )
     d = sample_dtype(dtype, FLOATING, "multivariate_normal")
-    mean, cov = convert(as_value(mean), d), convert(as_value(cov), d)
+    mean, cov = convert(parameter(mean), d), convert(parameter(cov), d)
     n = mean.aval.shape[-1:]
     if not n or cov.aval.shape[-2:] != (*n, *n):
         raise ArgumentError(
@@ -178,17 +177,17 @@ def orthogonal(
     key: ArrayLike, n: int, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None,
     m: int | None = None,
 ) -> Array:  # fmt: skip
-    """Draw orthogonal matrices uniformly (by Haar's measure); n times m if `m` is given.
+    """Draw orthogonal or unitary matrices uniformly (Haar's measure); n times m if `m` is given.
 
     Source: F. Mezzadri, How to generate random matrices from the classical compact groups, 2007.
-    Takes the orthogonal factor of a normal matrix, with signs that make the other factor's diagonal
-    positive.
+    Takes the orthogonal factor of a normal matrix, with signs or phases that make the other
+    factor's diagonal positive.
 
     Args:
       key: a key.
       n: the number of rows, a Python integer.
       shape: shape of the result without its last two axes.
-      dtype: a floating dtype; the default one if None.
+      dtype: a floating or complex dtype; the default floating one if None.
       m: the number of columns; rows or columns are orthonormal, whichever are fewer.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -198,7 +197,7 @@ def orthogonal(
     >>> plait.random.orthogonal(key, 3).shape
     (3, 3)
     """
-    d = sample_dtype(dtype, FLOATING, "orthogonal")
+    d = sample_dtype(dtype, FLOATING, "orthogonal", COMPLEX)
     m = n if m is None else m
     size = size_of("orthogonal", "n", n), size_of("orthogonal", "m", m)
     return _orthogonal(key, shape=normal_shape(shape), size=size, dtype=d)

@@ -245,13 +245,14 @@ def _eigh(x: Array, *, lower: bool, symmetrize: bool) -> Any:
     return tuple(eigh_.bind(symmetrised(x) if symmetrize else x, lower=lower, vectors=True))
 
 
-def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool | None = None) -> EighResult:
     """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Args:
       a: (..., n, n).
       UPLO: "L" or "U", the triangle that is read if the input is not symmetrised.
-      symmetrize_input: whether a is replaced by (a + a^H) / 2 first, unless UPLO is given.
+      symmetrize_input: whether a is replaced by (a + a^H) / 2 first; None means unless UPLO is
+        given.
 
     Returns EighResult((..., n) real and ascending, (..., n, n)).  Raises TypeRule for another
     `UPLO`.  As numpy.linalg.eigh.
@@ -261,7 +262,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     [-2.0, 2.0]
     """
     x, lower = matrices("eigh", a, square=True), _side(UPLO)
-    both = bool(symmetrize_input) and UPLO is None
+    both = UPLO is None if symmetrize_input is None else bool(symmetrize_input)
     return EighResult(*_eigh(x, lower=lower, symmetrize=both))
 
 

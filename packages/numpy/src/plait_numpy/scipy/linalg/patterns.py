@@ -13,10 +13,26 @@ import numpy as np
 from plait.errors import ArgumentError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import concatenate, convert_together, expand_dims, iota, pad, reshape, rev
+from plait.ext.ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert_together,
+    expand_dims,
+    iota,
+    pad,
+    reshape,
+    rev,
+)
 from plait.ext.sizes import is_symbolic, max_dim
 from plait.ext.surface import fixed, fused, value
-from plait.ext.types import COMPLEX, FLOATING, asked_dtype, category, default_dtype
+from plait.ext.types import (
+    COMPLEX,
+    FLOATING,
+    asked_dtype,
+    broadcast_shapes,
+    category,
+    default_dtype,
+)
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -36,6 +52,12 @@ def _vector(name: str, x: object, least: int = 0) -> Array:
     if x.aval.shape[-1] < least:
         raise ArgumentError(f"{name} of {x.aval!r}", fix=f"give {least} elements or more")
     return x
+
+
+def _stacked(c: Any, r: Any) -> list[Any]:
+    """Bring vectors to the same leading axes."""
+    lead = broadcast_shapes([v.aval.shape[:-1] for v in (c, r)])
+    return [broadcast_to(v, (*lead, v.aval.shape[-1])) for v in (c, r)]
 
 
 def _size(name: str, n: object) -> int:
@@ -63,7 +85,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     Args:
       c: (..., m), the first column.
-      r: (..., n), the first row, whose first element is not read; conj(c) if not given.
+      r: (..., n), the first row, whose first element is not read; conj(c) if not given.  Leading
+        axes of c and r are broadcast.
 
     Returns (..., m, n).  As scipy.linalg.toeplitz.
 
@@ -74,7 +97,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c = _vector("toeplitz", c)
     r = (el.conj(c) if c.aval.dtype.kind == "c" else c) if r is None else _vector("toeplitz", r)
     m, n = c.aval.shape[-1], r.aval.shape[-1]
-    both = concatenate([rev.bind(c, axes=(c.aval.ndim - 1,)), r[..., 1:]], -1)
+    columns, rows = _stacked(c, r)
+    both = concatenate([rev.bind(columns, axes=(columns.aval.ndim - 1,)), rows[..., 1:]], -1)
     return _spread(both, _places(m, n, lambda i, j: j - i + (m - 1)))
 
 
@@ -82,10 +106,11 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix with one value on each antidiagonal.
 
     Args:
-      c: (m,), the first column.
-      r: (n,), the last row, whose first element is not read; zeros if not given.
+      c: (..., m), the first column.
+      r: (..., n), the last row, whose first element is not read; zeros if not given.  Leading axes
+        of c and r are broadcast.
 
-    Returns (m, n).  As scipy.linalg.hankel.
+    Returns (..., m, n).  As scipy.linalg.hankel.
 
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.hankel(np.array([1, 2, 3])).tolist()
@@ -94,7 +119,8 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c = _vector("hankel", c)
     r = Literal(0, c.aval) if r is None else _vector("hankel", r)
     m, n = c.aval.shape[-1], r.aval.shape[-1]
-    both = concatenate([c, r[..., 1:]], -1)
+    columns, rows = _stacked(c, r)
+    both = concatenate([columns, rows[..., 1:]], -1)
     return _spread(both, _places(m, n, lambda i, j: i + j))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError, AxisError, MissingPlugin, TreeMismatch
+from plait.errors import ArgumentError, AxisError, MissingPlugin, ShapeError, TreeMismatch
 from plait.ext import Aval, Value
 from plait.ext.control import fori_loop, while_loop
 from plait.ext.ops import elementwise as el
@@ -54,18 +54,31 @@ def _straight(tree: object) -> tuple[Any, Callable]:
     return flat, back
 
 
+def _alike(what: str, tree: object, b: object) -> None:
+    """Refuse a tree whose structure or shapes differ from those of the right-hand side.
+
+    All leaves become one vector, so leaves that are swapped or wrapped would otherwise be mixed.
+    """
+    (leaves, kind), (others, like) = flatten(tree), flatten(b)
+    if kind != like:
+        raise TreeMismatch(f"{what} has the structure {kind} and b {like}", fix="give them one")
+    shapes, wanted = ([value(v).aval.shape for v in vs] for vs in (leaves, others))
+    if shapes != wanted:
+        raise ShapeError(f"{what} has the shapes {shapes} and b {wanted}",
+                         fix="give arrays of the same shapes, reshaped if need be")  # fmt: skip
+
+
 def _operator(A: object, b: Value, back: Callable, what: str) -> Callable:
     """Return a matrix, or a function of trees like `b`, as a function of vectors."""
     if A is None:
         return lambda v: v
     if callable(A):
-        like = b.aval
 
         def applied(v: Value) -> Any:
-            out = _straight(A(back(v)))[0]
-            if out.aval.shape != like.shape:
-                raise AxisError(f"{what} made {out.aval!r} of {like!r}", fix="keep the shapes")
-            return out
+            given = back(v)
+            out = A(given)
+            _alike(f"the result of {what}", out, given)
+            return _straight(out)[0]
 
         return applied
     if hasattr(A, "__matmul__") and not isinstance(A, Value | np.ndarray):
@@ -90,13 +103,9 @@ def _solved(
 ) -> tuple:
     flat, back = _straight(b)
     product_, better = _operator(A, flat, back, "A"), _operator(M, flat, back, "M")
-    if x0 is not None and flatten(x0)[1] != flatten(b)[1]:
-        raise TreeMismatch(
-            f"x0 has the structure {flatten(x0)[1]} and b {flatten(b)[1]}", fix="give them one"
-        )
+    if x0 is not None:
+        _alike("x0", x0, b)
     start = sh.fill(0, flat.aval.strong()) if x0 is None else _straight(x0)[0]
-    if start.aval.shape != flat.aval.shape:
-        raise AxisError(f"x0 is {start.aval!r} and b {flat.aval!r}", fix="give them one shape")
     flat, start = sh.convert_together([flat, start])
     steps = 10 * flat.aval.size if maxiter is None else maxiter
     real = el.real(flat).aval.dtype if flat.aval.dtype.kind == "c" else flat.aval.dtype
