@@ -104,7 +104,33 @@ def test_siblings_are_required_by_the_range_of_their_release():
         extras = project(package).get("optional-dependencies", {}).values()
         for row in [*project(package)["dependencies"], *sum(extras, [])]:
             name = re.match(r"plait-(\w+)|", row)[1]
-            assert name not in PLUGINS or row == f"plait-{name}{range_of(name)}"
+            assert name not in PLUGINS or keeps_range(row, name)
+
+
+def keeps_range(row: str, name: str) -> bool:
+    """Return whether a requirement admits one minor of a sibling, from a release of it on that is
+    not later than the one at hand."""
+    major, minor, patch = map(int, project(name)["version"].split("."))
+    found = re.fullmatch(
+        rf"plait-{name}(?:\[\w+\])?>={major}\.{minor}(?:\.(\d+))?,<{major}\.{minor + 1}", row
+    )
+    return found is not None and int(found[1] or 0) <= patch
+
+
+@pytest.mark.parametrize(
+    "bounds, kept",
+    [
+        (">=0.3,<0.4", True),
+        (">=0.3.1,<0.4", True),
+        (">=0.3.2,<0.4", False),
+        (">=0.2,<0.4", False),
+        (">=0.3.1", False),
+        (">=0.3,<0.5", False),
+    ],
+)
+def test_a_floor_may_be_raised_to_a_release_of_the_sibling(bounds, kept, monkeypatch):
+    monkeypatch.setitem(globals(), "project", lambda name: {"version": "0.3.1"})
+    assert keeps_range(f"plait-autodiff{bounds}", "autodiff") is kept
 
 
 def range_of(package: str) -> str:
