@@ -148,6 +148,28 @@ def test_every_plugin_declares_the_api_it_was_built_for(plugin):
     assert built_major == major and built_minor <= minor
 
 
+def test_the_page_on_support_has_the_bounds_that_are_declared():
+    """Those of the core, which is the only package that requires numpy or jaxlib."""
+    page = (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (Python|jaxlib|numpy) \| ([^|]+?) \|", page, re.M))
+    table = project("core")
+    bounds = {row.partition(">")[0]: re.findall(r"[\d.]+", row) for row in table["dependencies"]}
+    after = lambda bound: f"0.{int(bound.split('.')[1]) - 1}"
+    low, high = bounds["jaxlib"]
+    assert rows["jaxlib"] == f"{low} to {after(high)}"
+    assert rows["numpy"] == f"from {bounds['numpy'][0]}"
+    low, high = re.fullmatch(r">=(3\.\d+),<3\.(\d+)", table["requires-python"]).groups()
+    assert rows["Python"] == f"{low} to 3.{int(high) - 1}"
+    others = [r for p in BUILT_ON_CORE for r in sum(rows_of(p), [])]
+    assert not [row for row in others if re.match(r"(numpy|jaxlib)\b", row)]
+
+
+def rows_of(package: str) -> list[list[str]]:
+    """The requirements of a package, and of each of its extras."""
+    table = project(package)
+    return [table["dependencies"], *table.get("optional-dependencies", {}).values()]
+
+
 def test_no_requirement_is_pinned():
     for package in ("", *PACKAGES):
         extras = project(package).get("optional-dependencies", {})
