@@ -179,6 +179,18 @@ def test_the_snapshot_is_sorted_and_has_every_primitive():
     assert {n for n, p in primitives().items() if p.namespace in spaces} == shown
 
 
+@pytest.mark.parametrize("family", [m for m in api.modules() if m.startswith("plait.ext.ops.")])
+def test_a_missing_rule_names_the_primitive_as_its_module_does(family):
+    """Also in modules that packages of their own offer."""
+    module = importlib.import_module(family)
+    offered = {name: getattr(module, name) for name in dir(module)}
+    table = ext.RuleTable("colour")
+    for prim in [v for v in offered.values() if isinstance(v, ext.Primitive)]:
+        fix = table.missing(prim).fix
+        (name,) = set(re.findall(r"rule\((\w+)\)", fix() if callable(fix) else fix))
+        assert offered.get(name) is prim, fix
+
+
 # ---- who uses it ---------------------------------------------------------------------------
 
 
