@@ -129,6 +129,7 @@ def candidate(package: str) -> Release:
     faults = [
         *version_faults(version, earlier),
         *changelog_faults(version, changes),
+        *golden_faults(version, source),
         *(meta_faults(*requirements(table)) if package == META else ranges),
         *order_faults(name, *requirements(table)),
     ]
@@ -183,6 +184,16 @@ def changelog_faults(version: str, text: str) -> list[str]:
     if not is_date(dates[version]):
         faults.append(f"write its date into CHANGELOG.md: ## [{version}] - {date.today()}")
     return faults
+
+
+def golden_faults(version: str, source: Path) -> list[str]:
+    """Return a fault if later releases could not be tried with files that this one writes: a
+    package with such files keeps those of each version."""
+    kept = source / "tests" / "golden" / "releases"
+    if not kept.is_dir() or (kept / version).is_dir():
+        return []
+    where = kept.parent.relative_to(ROOT).as_posix() if kept.is_relative_to(ROOT) else kept.parent
+    return [f"no files of {version} are kept: python {where}/write.py {version}"]
 
 
 def is_date(text: str | None) -> bool:

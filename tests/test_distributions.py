@@ -104,7 +104,33 @@ def test_siblings_are_required_by_the_range_of_their_release():
         extras = project(package).get("optional-dependencies", {}).values()
         for row in [*project(package)["dependencies"], *sum(extras, [])]:
             name = re.match(r"plait-(\w+)|", row)[1]
-            assert name not in PLUGINS or row == f"plait-{name}{range_of(name)}"
+            assert name not in PLUGINS or keeps_range(row, name)
+
+
+def keeps_range(row: str, name: str) -> bool:
+    """Return whether a requirement admits one minor of a sibling, from a release of it on that is
+    not later than the one at hand."""
+    major, minor, patch = map(int, project(name)["version"].split("."))
+    found = re.fullmatch(
+        rf"plait-{name}(?:\[\w+\])?>={major}\.{minor}(?:\.(\d+))?,<{major}\.{minor + 1}", row
+    )
+    return found is not None and int(found[1] or 0) <= patch
+
+
+@pytest.mark.parametrize(
+    "bounds, kept",
+    [
+        (">=0.3,<0.4", True),
+        (">=0.3.1,<0.4", True),
+        (">=0.3.2,<0.4", False),
+        (">=0.2,<0.4", False),
+        (">=0.3.1", False),
+        (">=0.3,<0.5", False),
+    ],
+)
+def test_a_floor_may_be_raised_to_a_release_of_the_sibling(bounds, kept, monkeypatch):
+    monkeypatch.setitem(globals(), "project", lambda name: {"version": "0.3.1"})
+    assert keeps_range(f"plait-autodiff{bounds}", "autodiff") is kept
 
 
 def range_of(package: str) -> str:
@@ -120,6 +146,28 @@ def test_every_plugin_declares_the_api_it_was_built_for(plugin):
     assert [*declared.values()] == [f"plait_{plugin}"]
     ((built_major, built_minor),) = (map(int, name.split(".")) for name in declared)
     assert built_major == major and built_minor <= minor
+
+
+def test_the_page_on_support_has_the_bounds_that_are_declared():
+    """Those of the core, which is the only package that requires numpy or jaxlib."""
+    page = (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (Python|jaxlib|numpy) \| ([^|]+?) \|", page, re.M))
+    table = project("core")
+    bounds = {row.partition(">")[0]: re.findall(r"[\d.]+", row) for row in table["dependencies"]}
+    after = lambda bound: f"0.{int(bound.split('.')[1]) - 1}"
+    low, high = bounds["jaxlib"]
+    assert rows["jaxlib"] == f"{low} to {after(high)}"
+    assert rows["numpy"] == f"from {bounds['numpy'][0]}"
+    low, high = re.fullmatch(r">=(3\.\d+),<3\.(\d+)", table["requires-python"]).groups()
+    assert rows["Python"] == f"{low} to 3.{int(high) - 1}"
+    others = [r for p in BUILT_ON_CORE for r in sum(rows_of(p), [])]
+    assert not [row for row in others if re.match(r"(numpy|jaxlib)\b", row)]
+
+
+def rows_of(package: str) -> list[list[str]]:
+    """The requirements of a package, and of each of its extras."""
+    table = project(package)
+    return [table["dependencies"], *table.get("optional-dependencies", {}).values()]
 
 
 def test_no_requirement_is_pinned():

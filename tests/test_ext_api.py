@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def snapshot() -> str:
     return done.stdout
 
 
+def released() -> str | None:
+    """Return the snapshot of the last release of core; without its commit skip the test, or fail it
+    where CI is set, since skipped tests would leave the job green."""
+    try:
+        return api.last_release()
+    except LookupError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"{error}; clone with the whole history (fetch-depth: 0)")
+        pytest.skip(str(error))
+
+
 def needed(before: tuple[int, ...], step: int) -> tuple[int, int]:
     """The least PLUGIN_API after a step."""
     major, minor = before
@@ -83,14 +95,81 @@ def test_the_snapshot_is_that_of_the_code():
 
 
 def test_plugin_api_makes_the_steps_that_changes_ask_for():
-    try:
-        before = api.last_release()
-    except LookupError as error:
-        pytest.skip(str(error))
+    before = released()
     if before is None:  # 0.1.0 was released without a snapshot, with PLUGIN_API 0.1
         assert ext.PLUGIN_API >= (1, 0)
     else:
         assert_stepped(before, snapshot())
+
+
+def used(source: str) -> set[str]:
+    """Return the names of `plait.ext` that a module imports, or takes of `ext`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("plait.ext"):
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+        elif isinstance(node, ast.Attribute) and (of := ast.unparse(node)).startswith("ext."):
+            found.add(f"plait.{of}")
+    return found
+
+
+def later(names: set[str], snapshot: set[str]) -> list[str]:
+    """Return the names that a snapshot does not have, without members of those that it has."""
+    modules = {row[:at] for row in snapshot for at in range(len(row)) if row[at] == "."}
+    known = {n for n in names if n in snapshot | modules or n.rpartition(".")[0] in snapshot}
+    return sorted(
+        n for n in names - known if not any(n.startswith(f"{k}.") for k in known & snapshot)
+    )
+
+
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("from plait.ext.ir import Program, newer", ["plait.ext.ir.newer"]),
+        ("from plait.ext import ir\nfrom plait import ext\next.Aval", []),
+        (
+            "from plait import ext\next.ir.Program.inputs\next.newer.sub()",
+            ["plait.ext.newer", "plait.ext.newer.sub"],
+        ),
+        ("from plait.ext.newer import x", ["plait.ext.newer.x"]),
+        ("import next_one\nnext_one.ext.Aval", []),
+    ],
+)
+def test_names_that_a_snapshot_does_not_have_are_found(source, found):
+    rows = {"plait.ext.Aval", "plait.ext.ir.Program", "plait.ext.ir.Program.inputs"}
+    assert later(used(source), rows) == found
+
+
+DECLARING = [p.parent for p in sorted(ROOT.glob("*/*/pyproject.toml"))]
+
+
+@pytest.mark.parametrize("folder", DECLARING, ids=lambda f: f.name)
+def test_no_plugin_uses_names_later_than_the_api_it_declares(folder):
+    """A core of the declared PLUGIN_API loads the plugin, and must have all that it imports."""
+    table = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = [*table.get("entry-points", {}).get("plait.plugin_api", {})]
+    if declared in ([], [api.version(ext.PLUGIN_API)]):
+        return
+    before = released()
+    assert before is not None
+    of, rows = api.read(before)
+    assert declared == [api.version(of)], "only the last release's names are known"
+    names = {n for p in folder.glob("src/**/*.py") for n in used(p.read_text(encoding="utf-8"))}
+    new = later(names, set(rows))
+    assert not new, f"{folder.name} declares PLUGIN_API {declared[0]}, and uses {new}"
+
+
+@pytest.mark.parametrize("ci", [None, "true"])
+def test_a_missing_release_fails_where_ci_is_set(ci, monkeypatch):
+    def absent():
+        raise LookupError("no commit")
+
+    monkeypatch.setattr(api, "last_release", absent)
+    monkeypatch.delenv("CI", raising=False)
+    if ci:
+        monkeypatch.setenv("CI", ci)
+    with pytest.raises(pytest.fail.Exception if ci else pytest.skip.Exception, match="no commit"):
+        released()
 
 
 def test_the_changelog_names_the_version():
@@ -111,6 +190,18 @@ def test_the_snapshot_is_sorted_and_has_every_primitive():
     spaces = ("core", "linalg", "special", "nn")
     shown = set(re.findall(rf": primitive ((?:{'|'.join(spaces)})\.\w+)", "\n".join(rows)))
     assert {n for n, p in primitives().items() if p.namespace in spaces} == shown
+
+
+@pytest.mark.parametrize("family", [m for m in api.modules() if m.startswith("plait.ext.ops.")])
+def test_a_missing_rule_names_the_primitive_as_its_module_does(family):
+    """Also in modules that packages of their own offer."""
+    module = importlib.import_module(family)
+    offered = {name: getattr(module, name) for name in dir(module)}
+    table = ext.RuleTable("colour")
+    for prim in [v for v in offered.values() if isinstance(v, ext.Primitive)]:
+        fix = table.missing(prim).fix
+        (name,) = set(re.findall(r"rule\((\w+)\)", fix() if callable(fix) else fix))
+        assert offered.get(name) is prim, fix
 
 
 # ---- who uses it ---------------------------------------------------------------------------

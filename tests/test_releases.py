@@ -201,6 +201,26 @@ def test_changelogs(section, fault):
     assert any(fault in text for text in found) if fault else found == []
 
 
+def test_files_that_later_releases_read_are_kept_before_a_release(tmp_path, monkeypatch):
+    """They are written by the version that is released, so that they cannot be added later."""
+    kept = tmp_path / "tests" / "golden" / "releases"
+    assert releasing.golden_faults("0.4.0", tmp_path) == []
+    (kept / "0.3.0").mkdir(parents=True)
+    assert releasing.golden_faults("0.3.0", tmp_path) == []
+    (fault,) = releasing.golden_faults("0.4.0", tmp_path)
+    assert fault.startswith("no files of 0.4.0 are kept: python ")
+    export = ROOT / "packages" / "export"
+    version = releasing.project(export)["version"]
+    assert releasing.golden_faults(version, export) == []
+    monkeypatch.setattr(
+        releasing, "project", lambda source: {"name": "plait-export", "version": "99.0.0"}
+    )
+    with pytest.raises(
+        releasing.NotReady, match=r"python packages/export/tests/golden/write\.py 99"
+    ):
+        releasing.candidate("export")
+
+
 @pytest.mark.parametrize(
     "requires, fault",
     [

@@ -11,6 +11,8 @@ the two is expected.
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -197,6 +199,82 @@ def test_what_fits_passes_its_own_tests(plugin, version, core, built, fits, pyth
     chosen = {"core": core, **written_with, plugin: version}
     done = python(chosen, "-m", "pytest", *options, *quiet, *files)
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+# ---- what the doctor says of mixtures ---------------------------------------------------------
+
+ALL = (*LIBRARY, "inspect", *PLUGINS, "sparse", "jax")
+
+
+def newest_that_does_not_fit(package: str, releasing, fits) -> str | None:
+    """Return the newest release of a package whose range does not admit this tree's core."""
+    found = [v for v in versions(package) if v != "tree" and not fits(package, v, "tree")]
+    return max(found, key=releasing.Version, default=None)
+
+
+def diagnosis(python, chosen: dict[str, str]) -> tuple[int, str]:
+    """Return the exit status of the doctor and its report, for chosen versions."""
+    done = python(chosen, "-m", "plait", "doctor", PLAIT_CACHE_DIR="")
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def stale(odd: str, releasing, fits) -> dict[str, str]:
+    """Return versions after an upgrade that left one package behind, or all that can be."""
+    older = {p: newest_that_does_not_fit(p, releasing, fits) for p in (*PLUGINS, "jax")}
+    if odd == "all":
+        return {"core": "tree", **{p: v for p, v in older.items() if v}}
+    return {p: older[p] if p == odd else "tree" for p in ("core", *ALL)}
+
+
+@pytest.mark.parametrize("odd", ["all", "autodiff", "batching", "sharding", "export", "jax"])
+def test_the_command_of_the_doctor_repairs_a_partial_upgrade(odd, built, fits, releasing, python):
+    """One command for all that does not fit, after which everything does, and no package is older
+    than before."""
+    chosen = stale(odd, releasing, fits)
+    status, report = diagnosis(python, chosen)
+    assert status == 1
+    for package in chosen:
+        row = re.search(rf"^plait-{package} .*$", report, re.M)
+        assert row is not None
+        if package != "core":
+            assert row[0].endswith(": fits" if chosen[package] == "tree" else ": does not fit")
+    behind = {p for p, version in chosen.items() if version != "tree"}
+    assert {*re.findall(r"^\d+\. plait-(\w+)", report, re.M)} == behind, report
+    (typed,) = re.findall(r"^ +python -m (pip install .*)$", report, re.M)
+    links = {
+        str(built(p, v).wheel.parent) for p in ("core", *ALL) for v in ("tree", chosen.get(p)) if v
+    }
+    given = [part for link in sorted(links) for part in ("--find-links", link)]
+    asked = ("--dry-run", "--quiet", "--no-index", "--report", "-", *given)
+    done = python(chosen, "-m", *shlex.split(typed), *asked)
+    assert done.returncode == 0, done.stderr
+    rows = [row["metadata"] for row in json.loads(done.stdout)["install"]]
+    after = {row["name"].removeprefix("plait-"): row["version"] for row in rows}
+    assert {*after} >= behind
+    for package, version in after.items():
+        assert version == releasing.project(built(package, "tree").source)["version"]
+    status, report = diagnosis(python, {**chosen, **dict.fromkeys(after, "tree")})
+    assert (status, report.splitlines()[-1]) == (0, "nothing is wrong")
+
+
+RELEASED = [(p, v) for p in ALL for v in versions(p) if v != "tree"]
+
+
+@pytest.mark.parametrize("odd, version", RELEASED)
+def test_a_release_that_fits_works_among_siblings_of_this_tree(odd, version, fits, python, probed):
+    """Every entry point loads, or an extra of the sibling says which versions it works with: then
+    the doctor names the range."""
+    if not fits(odd, version, "tree"):
+        return  # `test_the_command_of_the_doctor_repairs_a_partial_upgrade` has it reported
+    chosen = {"core": "tree", **dict.fromkeys(ALL, "tree"), odd: version}
+    status, report = diagnosis(python, chosen)
+    if status:
+        faults = re.findall(r"^\d+\. (.*)$", report, re.M)
+        assert all(f"works with plait-{odd}" in fault for fault in faults), report
+    else:
+        found = probed(**chosen)["work"]
+        assert {p: found[p] for p in PLUGINS} == {p: {"value": WORK[p]} for p in PLUGINS}
 
 
 # ---- import jax ------------------------------------------------------------------------------

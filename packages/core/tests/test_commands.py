@@ -92,8 +92,13 @@ def command(line: str, folder: Path | None = None, plugins: str = "off") -> tupl
 
 
 def problems(printed: str) -> list[str]:
-    """What the doctor found, one text each, with what to type."""
-    return re.split(r"^\d+\. ", printed, flags=re.M)[1:]
+    """What the doctor found, one text each, with what to type: what one command repairs stands
+    above it in a row."""
+    found = re.split(r"^\d+\. ", printed, flags=re.M)[1:]
+    for at in reversed(range(len(found) - 1)):
+        if found[at].count("\n") == 1:
+            found[at] += found[at + 1].partition("\n")[2]
+    return found
 
 
 # ---- doctor --------------------------------------------------------------------------------
@@ -182,7 +187,7 @@ WRONG = {
     "a newer core that is needed": (
         dict(points=API, requires=("plait-core>=99,<100",)),
         "good 1.2.3 needs plait-core>=99,<100, and",
-        'python -m pip install --upgrade good "plait-core>=99,<100"',
+        "python -m pip install --upgrade plait-core ",
     ),
     "an older numpy that is needed": (
         dict(points=API, requires=("numpy<1.5",)),
@@ -224,7 +229,7 @@ def of_all_wrong(tmp_path_factory):
 @pytest.mark.parametrize("case", WRONG)
 def test_doctor_says_what_is_wrong_and_what_to_type(of_all_wrong, case):
     _, what, fix = WRONG[case]
-    (told,) = [t for t in of_all_wrong if re.search(rf"\b{named(case)}\b", t)]
+    (told,) = [t for t in of_all_wrong if re.search(rf"\b{named(case)}\b", t.splitlines()[0])]
     first, *typed = told.splitlines()
     assert what.replace("good", named(case)) in first
     assert any(fix.replace("good", named(case)) in line for line in typed)
@@ -247,6 +252,57 @@ def test_doctor_finds_what_two_plugins_both_bring(plugin):
     assert "python -m pip uninstall rival" in told[0]
     assert "two 'colour' rules for good.shade" in told[1].replace("Primitive ", "")
     assert "override=True" in told[1]
+
+
+OLD = "cannot import name 'newer' from 'rival'"
+SIBLINGS = {
+    "no range": ((), [("good", OLD, "--upgrade good rival   (or leave it out: ")], "fits"),
+    "a range": (
+        ("rival>=1.3",),
+        [("good", "needs rival>=1.3, and 1.2.3 is installed", "--upgrade plait-core good rival")],
+        "does not fit",
+    ),
+    "the range of an extra": (
+        ('rival<2,>=1.3; extra == "more"', 'absent; extra == "more"'),
+        [("good", "with its extra more works with rival<2,>=1.3, and 1.2.3 is", "good rival")],
+        "does not fit",
+    ),
+    "a range that is kept": (('rival>=1.2; extra == "more"',), [("good", OLD, "rival")], "fits"),
+}
+
+
+@pytest.mark.parametrize("case", SIBLINGS)
+def test_doctor_finds_a_sibling_that_is_too_old(plugin, case):
+    """The command names the sibling, and the failing import is not reported beside the range."""
+    requires, told, state = SIBLINGS[case]
+    plugin("rival", API.replace("good", "rival"))
+    glue = f"{API}[plait.tables]\ncolour = good:colour_rules\n"
+    folder = plugin("good", glue, "from rival import newer", requires=requires)
+    status, out, _ = command("doctor", folder, "good,rival")
+    found = problems(out)
+    assert status == 1 and len(found) == len(told), out
+    for text, (name, what, fix) in zip(found, told, strict=True):
+        first, typed = text.splitlines()[:2]
+        assert first.startswith(f"{name} ") or "the plugin good 1.2.3 cannot be loaded" in first
+        assert what in first and fix in typed
+    assert re.search(rf"^good +1\.2\.3 .*: {state}$", out, re.M), out
+    assert re.search(r"^rival +1\.2\.3 .*: fits$", out, re.M), out
+
+
+def test_doctor_reports_what_follows_from_a_range_once(plugin):
+    """Plugins of older versions are named one by one, with one command; what fails to import from
+    them is no fault of its own."""
+    plugin("rival", API.replace("good", "rival"), requires=("plait-core>=99",))
+    plugin("third", API.replace("good", "third"), requires=("plait-core<0.1",))
+    glue = f"{API}[plait.tables]\ncolour = good:colour_rules\n"
+    folder = plugin("good", glue, "from rival import newer")
+    status, out, _ = command("doctor", folder, "good,rival,third")
+    assert status == 1
+    first, second = problems(out)
+    assert first.startswith("rival 1.2.3 needs plait-core>=99, and ")
+    assert second.startswith("third 1.2.3 needs plait-core<0.1, and ")
+    assert out.count("pip install") == 1
+    assert second.split("\n")[1] == "   python -m pip install --upgrade plait-core good rival third"
 
 
 def test_doctor_knows_the_names_that_are_admitted(plugin):

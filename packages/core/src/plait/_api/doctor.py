@@ -7,7 +7,7 @@ leaves out is named, and not loaded.  An entry point may serve a distribution th
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from .._plugins.metadata import (
     extra_of,
     install_command,
     installed,
+    lacking,
     unread,
 )
 from .._plugins.rules import tables
@@ -68,9 +69,11 @@ class Diagnosis(NamedTuple):
 
     def __str__(self) -> str:
         lines = [self.text, ""]
+        following = [problem.fix for problem in self.problems[1:]]
         for number, problem in enumerate(self.problems, 1):
             lines.append(f"{number}. {one_line(problem.what)}")
-            lines += ["   " + line.strip() for line in problem.fix.splitlines()]
+            if problem.fix not in following[number - 1 : number]:  # else the next one prints it
+                lines += ["   " + line.strip() for line in problem.fix.splitlines()]
         lines += [] if self.problems else ["nothing is wrong"]
         return "\n".join(lines)
 
@@ -90,13 +93,14 @@ def diagnosis(core_names: frozenset[str] = frozenset(), check: bool = False) -> 
     """
     found = distributions()
     plugins = [i for i in found if i.name != CORE]
-    problems = [*_unread(), *_misfits(found), *_unknown_admitted(found)]
+    misfits = _misfits([i for i in found if i.takes_part])
+    problems = [*_unread(), *misfits.values(), *_unmet_others(found), *_unknown_admitted(found)]
     devices, failure = _devices()
     problems += failure
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report replaces the warnings of loading plugins
-        working = [i for i in found if i.takes_part and (i.name == CORE or i.wrong is None)]
-        problems += _wrong_entries(working)
+        working = [i for i in found if i.takes_part and i.name not in misfits]
+        problems += _wrong_entries(working, misfits)
         problems += _twice(working, core_names)
         tries = list(tried(working)) if check else []
     problems += [_failed(t) for t in tries if t.failure is not None]
@@ -107,7 +111,7 @@ def diagnosis(core_names: frozenset[str] = frozenset(), check: bool = False) -> 
         ("python", sys.version.split()[0], sys.executable),
         ("devices", devices, ""),
         ("PLAIT_PLUGINS", config.plugins, ""),
-        *((i.name, i.version, f"{i.api}: {_state(i)}") for i in plugins),
+        *((i.name, i.version, f"{i.api}: {_state(i, misfits)}") for i in plugins),
         *((t.of.name, t.of.version, t.outcome) for t in tries),
     ]
     lines = columns(rows)
@@ -125,10 +129,10 @@ def _failed(trial: Trial) -> Problem:
     )
 
 
-def _state(plugin: Installed) -> str:
+def _state(plugin: Installed, misfits: Container[str | None]) -> str:
     if not plugin.takes_part:
         return f"left out by PLAIT_PLUGINS={config.plugins}"
-    return "fits" if plugin.wrong is None else "does not fit"
+    return "does not fit" if plugin.name in misfits else "fits"
 
 
 def _devices() -> tuple[str, list[Problem]]:
@@ -152,31 +156,59 @@ def _unread() -> Iterator[Problem]:
 # ---- versions ------------------------------------------------------------------------------
 
 
-def _misfits(found: list[Installed]) -> Iterator[Problem]:
-    """Yield plugins built for another plugin API, and requirements that are not met."""
+def _misfits(found: Sequence[Installed]) -> dict[str | None, Problem]:
+    """Return what keeps distributions from working with the others of `found`, by their names: a
+    range of versions that one of them is not in, or another plugin API.
+
+    One command repairs all ranges.  It names every distribution, since an installer may break what
+    is not named: from several commands the later ones could undo what the earlier ones did.
+    """
+    fix = f"python -m pip install --upgrade {' '.join(i.name for i in found)}"
+    names = {i.name for i in found}
+    misfits: dict[str | None, Problem] = {}
+    for i in found:
+        wrong = None if i.name == CORE else i.wrong
+        unmet = [what for name, _, what in _unmet(i) if name in names]
+        if unmet:
+            misfits[i.name] = Problem(unmet[0], fix)
+        elif wrong is not None:
+            misfits[i.name] = Problem.of(wrong)
+    return misfits
+
+
+def _unmet_others(found: Sequence[Installed]) -> Iterator[Problem]:
+    """Yield requirements of absent distributions, and of other versions of libraries."""
+    names = {i.name for i in found if i.takes_part}
     for i in found:
         if i.takes_part:
-            wrong = i.wrong
-            if wrong is not None:
-                yield Problem.of(wrong)
-            yield from _unmet(i)
+            for name, need, what in _unmet(i):
+                if name not in names:
+                    yield Problem(what, f'python -m pip install --upgrade {i.name} "{need}"')
 
 
-def _unmet(i: Installed) -> Iterator[Problem]:
-    """Yield requirements of a distribution that the installation does not meet."""
+def _unmet(i: Installed) -> Iterator[tuple[str, str, str]]:
+    """Yield requirements of a distribution that the installation does not meet: the name, the
+    requirement, and the fault in words.
+
+    What an extra requires may be absent; if it is installed, it must be of a version that the extra
+    admits.  So a distribution states with which versions of a sibling it works.
+    """
     for text in requires(i.name) or ():
         need, _, marker = text.partition(";")
-        name = re.match(r"[\w.-]+", need)
-        if marker.strip() or name is None:  # the installer decides on extras and platforms
+        need = need.strip()
+        extra = re.fullmatch(r"extra *== *[\"']([\w.-]+)[\"']", marker.strip())
+        found = re.match(r"[\w.-]+", need)
+        if found is None or marker.strip() and extra is None:  # the installer decides on platforms
             continue
-        fix = f'python -m pip install --upgrade {i.name} "{need.strip()}"'
+        name, verb = found[0], f"with its extra {extra[1]} works with" if extra else "needs"
         try:
-            have = version(name.group())
+            have = version(name)
         except PackageNotFoundError:
-            yield Problem(f"{i} needs {need.strip()}, which is not installed", fix)
+            if extra is None:
+                yield name, need, f"{i} needs {need}, which is not installed"
             continue
-        if not _meets(have, need[name.end() :]):
-            yield Problem(f"{i} needs {need.strip()}, and {have} is installed", fix)
+        if not _meets(have, need[len(name) :]):
+            yield name, need, f"{i} {verb} {need}, and {have} is installed"
 
 
 def _meets(have: str, bounds: str) -> bool:
@@ -214,8 +246,11 @@ def _unknown_admitted(found: list[Installed]) -> Iterator[Problem]:
 # ---- entry points --------------------------------------------------------------------------
 
 
-def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
-    """Yield entry points that lead nowhere, unknown groups, and cells with two rules."""
+def _wrong_entries(working: list[Installed], misfits: Container[str | None]) -> Iterator[Problem]:
+    """Yield entry points that lead nowhere, unknown groups, and cells with two rules.
+
+    An entry point that fails in a distribution which does not fit is a consequence of that.
+    """
     for group in ("plait.primitives", "plait.tables"):  # loaded first: tables look up primitives
         broken(_points(working, group))
     # The tables import the modules of rules first.  Otherwise two rules for a cell would be
@@ -231,7 +266,7 @@ def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
         known.sort(key=lambda d: d.point.group == API_GROUP)
         told = set()  # a module may be declared often, but its import error is reported once
         for d, error in broken([d for d in known if not _waits(d)]):
-            if _of_extra(d, error):
+            if _of_extra(d, error) or lacking(error.__cause__) in misfits:
                 continue
             why = d.point.module, repr(error.__cause__ or error)
             if why not in told:

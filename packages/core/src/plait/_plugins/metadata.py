@@ -305,12 +305,24 @@ def load(d: Declared):
     except (PluginError, KeyboardInterrupt):
         raise
     except BaseException as e:  # SystemExit, too: a plugin cannot end the program of its user
+        old = " ".join(dict.fromkeys([d.distribution, lacking(e) or d.distribution]))
         raise PluginError(
             f"the plugin {d} cannot be loaded: {d.point.value} ({d.point.group}, "
             f"{d.point.name!r}) raised {type(e).__name__}: {_text(e)}",
-            fix=f"python -m pip install --upgrade {d.distribution}   "
+            fix=f"python -m pip install --upgrade {old}   "
             f"(or leave it out: PLAIT_PLUGINS without {d.distribution.removeprefix('plait-')})",
         ) from e
+
+
+def lacking(error: BaseException | None) -> str | None:
+    """Return the core or the plugin whose modules lack what an import looked for in them."""
+    if not isinstance(error, ImportError) or not isinstance(error.name, str):
+        return None
+    top = error.name.partition(".")[0]
+    if top == __name__.partition(".")[0]:
+        return CORE
+    owners = (d for ds in scan().values() for d in ds if d.point.module.partition(".")[0] == top)
+    return next((d.distribution for d in owners), None)
 
 
 def _text(error: BaseException) -> str:
