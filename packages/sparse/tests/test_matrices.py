@@ -25,11 +25,10 @@ def parts(x):
 def random(seed, shape=(5, 7), dtype=np.float32, repeat=0):
     """Return a random matrix of scipy; `repeat` entries occur twice."""
     rng = np.random.default_rng(seed)
-    x = sp.coo_array(sp.random_array(shape, density=0.4, rng=rng, dtype=dtype))
-    again = slice(0, repeat)
-    row, col = x.coords
-    row, col = np.append(row, row[again]), np.append(col, col[again])
-    return sp.coo_array((np.append(x.data, x.data[again]), (row, col)), shape=shape)
+    row, col = rng.permutation(np.argwhere(rng.random(shape) < 0.4)).T  # in no order
+    data = rng.random(row.size) + (1j * rng.random(row.size) if np.dtype(dtype).kind == "c" else 0)
+    twice = [*range(row.size), *range(repeat)]
+    return sp.coo_array((data.astype(dtype)[twice], (row[twice], col[twice])), shape=shape)
 
 
 @pytest.mark.parametrize("kind", KINDS)
