@@ -187,7 +187,7 @@ def batches(capacity):
 
 CALLS_FOR_A_BATCH = {  # a capacity; calls to make a pile; calls of a jitted function of it
     "a capacity": ((5000, 300), 92, 20),
-    "capacities in turn": (None, 92, 90),
+    "capacities in turn": (None, 92, 60),
 }
 
 
