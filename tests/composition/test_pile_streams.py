@@ -135,6 +135,36 @@ def test_donated_batches_of_a_stream():
             np.testing.assert_allclose(y, 2 * x)
 
 
+@pytest.mark.parametrize("which", [0, 1, (0, 1)])
+@pytest.mark.parametrize("sizes", [(5, 5), (2, 300)], ids=["one capacity", "capacities in turn"])
+def test_donated_arguments_of_a_stream(which, sizes):
+    """Whatever is donated is gone after each call, and nothing else is; a call that fails keeps
+    it."""
+    r = np.random.default_rng(9)
+    step = plait.jit(
+        lambda w, p: (
+            {"a": w["a"] * 2, "b": w["b"] + 1},
+            vmap(lambda x: x * w["a"] + w["b"], pile_axis, pile_axis)(p),
+        ),
+        donate_argnums=which,
+    )
+    gone = {which} if isinstance(which, int) else set(which)
+    for turn in range(12):
+        xs = elements(r, r.integers(*sizes, 4, endpoint=True))
+        w = {"a": pnp.asarray(1.0 + turn), "b": turn if turn % 3 else pnp.asarray(0.0)}
+        b, p = float(w["b"]), Pile.from_list(xs)
+        new, got = step(w, p)
+        for y, x in zip(got.to_list(), xs, strict=True):
+            np.testing.assert_allclose(y, x * (1.0 + turn) + b)
+        assert float(new["a"]) == 2 + 2 * turn and float(new["b"]) == b + 1
+        leaves = plait.tree.leaves((w["a"], p))
+        kept = [not x.is_deleted() for x in leaves]
+        assert kept == [0 not in gone, 1 not in gone, True], (turn, kept)  # lengths are shared
+        if 0 in gone:
+            with pytest.raises(plait.errors.DeletedArrayError):
+                step(w, Pile.from_list(xs))
+
+
 TREES = {  # trees of two piles that a jitted function takes in turn, some equal by == alone
     "by name": lambda p, q: {"a": p, "b": q},
     "one lengths": lambda p, q: {"a": p, "b": Pile(p.data * 2, p.lengths)},

@@ -37,7 +37,7 @@ from plait._xla.physical import laid_out
 from plait.errors import MissingRule
 from plait.ext.ir import evaluate, programs_in
 from plait.ext.ops.indexing import FILL
-from plait.ext.rules import expand_rules
+from plait.ext.rules import eager_rules, expand_rules
 from plait.ext.trace import staged, use
 from plait.ext.values import Array, as_value
 from plait.sharding import PartitionSpec as P
@@ -546,7 +546,11 @@ class Expanding(ArrayOracle):
             return super().apply(prim, args, params)
         expand = expand_rules.find(prim)
         if expand is None:  # a checkpoint is what it applies; of a custom rule that comes last
-            return evaluate(programs_in(params)[-1], args)
+            programs = programs_in(params)
+            if programs:
+                return evaluate(programs[-1], args)
+            with use(self):  # the linear map of a custom rule is its transposed pullback
+                return eager_rules.find(prim)([as_value(a) for a in args], params)  # type: ignore[misc]
         says = partial(expand, **params)
         listed = says if prim.many else lambda *xs: [says(*xs)]
         outs = evaluate(staged(listed, [as_value(a).aval for a in args]), args)

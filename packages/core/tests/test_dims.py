@@ -795,6 +795,29 @@ def test_canonical_forms_have_the_right_values(seed):
             assert found == [numbers[i] for i in some], (str(d), about)
 
 
+@pytest.mark.feature("B59")
+@pytest.mark.parametrize("seed", range(40, 42))
+def test_a_sum_of_maxima_is_the_maximum_of_all_sums(seed):
+    """Whichever of the two arithmetic makes first, they are one size; and a larger one is not."""
+    r = random.Random(seed)
+    a, b = symbolic_dims("a, b", Scope(lower=0))
+    parts = [a, b, a // 3, (a + 1) // 3, (b + 1) // 2, a * b]
+    differ = 0
+    for _ in range(60):
+        sizes = [r.sample(parts, r.randint(0, 2)) for _ in range(9)]
+        sums = [sum(r.randint(1, 2) * p for p in some) + r.randint(0, 4) for some in sizes]
+        groups = [sums[i : i + r.randint(2, 3)] for i in (0, 3, 6)][: r.randint(2, 3)]
+        apart = sum(max_dim(*g) for g in groups)
+        choices = [sum(c) for c in cartesian(*groups)]
+        r.shuffle(choices)
+        together = max_dim(*choices)
+        assert decide_eq(apart, together), (apart, together)
+        assert decide_ge(apart, together) and decide_ge(together, apart), (apart, together)
+        assert decide_ge(apart + 1, together) and not decide_ge(apart, together + 1)
+        differ += str(apart) != str(together)
+    assert differ > 10  # else nothing was decided
+
+
 def test_arithmetic_on_dims_is_arithmetic_on_texts():
     """The operators and the language build the same sizes."""
     r = random.Random(20)

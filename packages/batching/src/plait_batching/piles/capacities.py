@@ -171,6 +171,11 @@ class Capacities:
         """Bound the rows of one example."""
         return _at_least_one(self._of(d).most)
 
+    def fills(self, d: Any) -> bool:
+        """Return whether examples of the longest rows have as many along `d` as its capacities."""
+        n = d.substitute({s.name: s.part(s.longest) for s in self.table})
+        return n == self.longest(d) and n * self.size == self.rows(d)
+
     def tiles(self, d: Dim) -> int:
         """Bound the tiles of all examples together; at most one of each example is not full."""
         return self.rows(d) // TILE + self.size

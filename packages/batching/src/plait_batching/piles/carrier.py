@@ -54,9 +54,10 @@ class Ragged(Batch):
 
     rules = pile_rules
     does = "vmap over a pile"
-    fields = ("size", "axis_name", "table", "padded")
+    fields = ("size", "axis_name", "table", "padded", "full")
     table: tuple[Size, ...]
     padded: bool
+    full: bool
     spmd_axis_name = None
 
     def __init__(
@@ -66,10 +67,13 @@ class Ragged(Batch):
         axis_name: Any,
         table: tuple[Size, ...],
         padded: bool,
+        full: bool = False,
         ambient: Sequence[Any] = (),
         of: Callable | None = None,
     ):
-        Carrier.__init__(self, parent, size, axis_name, table, padded, ambient=ambient, of=of)
+        """`full`: whether every example has the rows of the longest, as `running` decides."""
+        values = size, axis_name, table, padded, full
+        Carrier.__init__(self, parent, *values, ambient=ambient, of=of)
         if any(s.label for s in table):
             self.does = "mask"
         self.sizes = {} if axis_name is None else {axis_name: size}  # type: ignore[misc]
@@ -88,7 +92,7 @@ class Ragged(Batch):
     def hidden_by(self, axes: frozenset[Any]) -> "Ragged":
         if not super().concerns(axes):
             return self
-        values = self.size, None, self.table, self.padded
+        values = self.size, None, self.table, self.padded, self.full
         return Ragged(self.parent, *values, ambient=self.ambient, of=self.of)
 
     # ---- sizes
@@ -113,6 +117,10 @@ class Ragged(Batch):
             pnp.maximum,
             pnp.minimum,
         )
+
+    def fills(self, d: Any) -> bool:
+        """Return whether every example has as many rows along a size as its capacity has."""
+        return self.full and self.caps.fills(d)
 
     def rows(self, d: Any) -> Rows:
         """Return the tables of a size, made once."""
@@ -310,7 +318,7 @@ class Ragged(Batch):
         """Return padded values with `fill` beyond the end of these axes."""
         for a in axes:
             d = aval.shape[a]
-            if self.caps.mine(d):
+            if self.caps.mine(d) and not self.fills(d):
                 x = chosen(self.rows(d).inside, (0, a + 1), x, fill)
         return x
 

@@ -21,7 +21,7 @@ from plait.ext.values import as_value
 from .capacities import COUNTS, Size, capacities_of, in_rows_alone, rounded, size_of_lengths
 from .guarding import is_passive
 from .layouts import fit
-from .making import with_rows
+from .making import with_rows_on_host
 from .on_host import is_on_host
 from .operation import layout, place
 from .operators import is_pile
@@ -102,7 +102,8 @@ def _plan_of(p: Pile, model: Pile) -> _Plan | None:
 
 
 def _fitted(p: Pile, model: Pile) -> Pile | None:
-    key = structure_of(p), structure_of(model)
+    # Written out, since calls of jitted functions do this for each batch.
+    key = p._about or structure_of(p), model._about or structure_of(model)
     try:
         plan = _plans[key]
     except KeyError:
@@ -114,12 +115,14 @@ def _fitted(p: Pile, model: Pile) -> Pile | None:
     if not plan.is_certain and not all(map(_fits, p._sizes, model._sizes, p._lengths)):
         return None
     leaves = []
-    for x, change in zip(p._leaves, plan.leaves, strict=True):
-        have = change.shape
-        added = -1 if is_pile(x) else len(getattr(x, "shape", have)) - len(have)
-        if added < 0 or tuple(x.shape[added:]) != have:
+    for x, (have, sizes) in zip(p._leaves, plan.leaves, strict=True):
+        if is_pile(x):
             return None
-        for a, n in change.sizes:
+        shape = tuple(getattr(x, "shape", ()))
+        added = len(shape) - len(have)
+        if shape[added:] != have:
+            return None
+        for a, n in sizes:
             x = _resized(x, added + a, n)
         leaves.append(x)
     return p._of(leaves, p._lengths, model._types, model._sizes, model._tree, model._count)
@@ -128,8 +131,7 @@ def _fitted(p: Pile, model: Pile) -> Pile | None:
 def _resized(x: Any, axis: int, n: int) -> Any:
     if is_passive(x):
         return np.zeros((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype)
-    x = as_value(x)
-    return with_rows(x, axis, n) if is_on_host(x) else fit(x, axis, n)
+    return with_rows_on_host(x, axis, n) if is_on_host(x) else fit(as_value(x), axis, n)
 
 
 def _follow(own: Size, model: Size) -> bool:

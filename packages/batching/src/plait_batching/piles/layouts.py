@@ -58,6 +58,10 @@ def from_tiles(r: Any, y: Any, a: int, d: Any) -> Any:
 
 def to_padded(r: Any, x: Any, a: int, d: Any) -> Any:
     """Convert values flat along axis `a`, of size `d`, to [size, ..longest..]."""
+    if r.fills(d):
+        shape = x.aval.shape
+        parts = r.size, shape[a] // r.size
+        return with_axis_at(shaped(x, (*shape[:a], *parts, *shape[a + 1 :])), a, 0)
     return with_axis_at(rows_at(x, r.rows(d).padded_rows, a), a, 0)
 
 
@@ -65,7 +69,7 @@ def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
     """Convert [size, ..longest..] to values flat along axis `a`, of size `d`."""
     y = with_axis_at(y, 0, a)
     y = _merged(y, a)
-    return rows_at(y, r.rows(d).row_places, a)
+    return y if r.fills(d) else rows_at(y, r.rows(d).row_places, a)
 
 
 def _tiles_to_padded(r: Any, y: Array, aval: Aval, axes: tuple[int, ...]) -> Any:

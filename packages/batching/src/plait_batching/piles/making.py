@@ -29,7 +29,10 @@ from .policy import Capacities
 if TYPE_CHECKING:
     from .pile import Pile
 
-__all__ = ["arrays_of", "axis_number", "from_elements", "type_of", "whole_number", "with_rows"]
+__all__ = [
+    "arrays_of", "axis_number", "from_elements", "type_of", "whole_number", "with_rows",
+    "with_rows_on_host",
+]  # fmt: skip
 
 
 _ARRAYS = frozenset([np.ndarray, Array])
@@ -97,13 +100,16 @@ def with_rows(x: Value, axis: int, n: int) -> Any:
     Known values are resized in numpy, because each number of rows would compile a program."""
     if isinstance(x, Tracer) or x.dtype.__class__ is Opaque:
         return fit(x, axis, n)
-    if x.shape[axis] == n:
-        return as_value(x)
+    return as_value(x) if x.shape[axis] == n else with_rows_on_host(x, axis, n)
+
+
+def with_rows_on_host(x: Any, axis: int, n: int) -> Any:
+    """Return the same of a known array, which numpy resizes."""
     host = np.asarray(x)
-    out = np.zeros((*host.shape[:axis], n, *host.shape[axis + 1 :]), host.dtype)
-    rows = (slice(None),) * axis
-    most = min(n, host.shape[axis])
-    out[(*rows, slice(0, most))] = host[(*rows, slice(0, most))]
+    shape = host.shape
+    out = np.zeros((*shape[:axis], n, *shape[axis + 1 :]), host.dtype)
+    rows = (*[slice(None)] * axis, slice(min(n, shape[axis])))
+    out[rows] = host[rows]
     return as_value(out)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.sizes import Dim
-from plait.ext.trace import GROUND, Tracer, current, is_unplaced
+from plait.ext.trace import GROUND, current, is_unplaced
 from plait.ext.types import Aval, Opaque
 from plait.ext.values import Array
 
@@ -24,16 +24,13 @@ __all__ = ["elements_on_host", "is_on_host", "laid_out", "padded_on_host"]
 
 def is_on_host(*xs: Any) -> bool:
     """Return whether numpy may take these arrays apart: known numbers, in no chosen place."""
-    return current() is GROUND and all(
-        isinstance(x, np.ndarray)
-        or (
-            isinstance(x, Array)
-            and not isinstance(x, Tracer)
-            and x.dtype.__class__ is not Opaque
-            and is_unplaced(x)
-        )
-        for x in xs
-    )
+    return current() is GROUND and all(map(_is_known, xs))
+
+
+def _is_known(x: Any) -> bool:
+    if x.__class__ is Array:
+        return x.dtype.__class__ is not Opaque and is_unplaced(x)
+    return isinstance(x, np.ndarray)
 
 
 def elements_on_host(x: Any, t: Aval, caps: Capacities, sizes: list[dict[str, int]]) -> list[Any]:

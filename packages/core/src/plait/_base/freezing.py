@@ -196,12 +196,13 @@ class Exact:
     Comparing it with an unwrapped value that is alike is True, too.
     """
 
-    __slots__ = ("value", "key")
+    __slots__ = ("value", "key", "made_hash")
     __array_ufunc__ = None  # a numpy scalar on the left leaves the comparison to this class
 
     def __init__(self, value: Any):
         self.value = value
         self.key = _UNMADE
+        self.made_hash: int | None = None
 
     def __eq__(self, other: object) -> bool:
         x = self.value
@@ -228,7 +229,10 @@ class Exact:
         return self.key
 
     def __hash__(self) -> int:
-        return hash(self.value)
+        found = self.made_hash
+        if found is None:
+            found = self.made_hash = hash(self.value)
+        return found
 
     def __repr__(self) -> str:
         return repr(self.value)

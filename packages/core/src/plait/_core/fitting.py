@@ -34,6 +34,9 @@ class Capacities(NamedTuple):
 
 _classes: dict[type, Capacities] = {}
 _KNOWN = frozenset((Array, np.ndarray))
+_children = registry.flatten
+"""As `flatten`, of instances of such classes.  Calls of jitted functions flatten these twice, and
+they are not deep enough for the errors that `flatten` explains."""
 
 
 def register_capacities(
@@ -189,7 +192,7 @@ def _parted(tree: object) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
         if x.__class__ not in _classes:
             inside.append(None)
             continue
-        taken = flatten(x)
+        taken = _children(x)
         data = taken[1].node_data()
         assert data is not None  # the class is registered
         key += taken[1], data[1]
@@ -201,12 +204,14 @@ def _holds_capacities(x: object) -> bool:
     return x.__class__ in _classes
 
 
-def refitted(tree: object, fits: dict[tuple[Any, ...], Fit]) -> tuple[list[Any], Fit]:
+def refitted(tree: object, fits: dict[tuple[Any, ...], Fit]) -> tuple[list[Any], Fit] | None:
     """Return the leaves of a tree with other capacities, and how it was fitted.
 
-    Raises KeyError if none of `fits`, by their keys, are for it, or if values do not fit."""
+    Returns None if none of `fits`, by their keys, are for it, or if values do not fit."""
     key, parts, inside = _parted(tree)
-    how = fits[key]
+    how = fits.get(key)
+    if how is None:
+        return None
     leaves: list[Any] = []
     for x, taken, model in zip(parts, inside, how.models):
         if taken is None:
@@ -215,11 +220,11 @@ def refitted(tree: object, fits: dict[tuple[Any, ...], Fit]) -> tuple[list[Any],
         own = taken[0]
         if model is not None:
             if not all(v.__class__ in _KNOWN for v in own):
-                raise KeyError
+                return None
             x = _classes[x.__class__].fit(x, model)
             if x is None:
-                raise KeyError
-            own = flatten(x)[0]
+                return None
+            own = _children(x)[0]
         leaves += own
     return leaves, how
 

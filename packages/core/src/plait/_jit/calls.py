@@ -178,9 +178,10 @@ def served(
 ) -> tuple[TreeDef, Sequence[Any], Sequence[Array]]:
     """Return (structure, leaves, arrays) with which a call is performed that holds capacities."""
     want = version.calls.serving(tree)
-    if want is tree or want == tree:
-        return tree, leaves, values
     whole = tree.unflatten(values)
+    if want is tree or want == tree:
+        version.calls.keep_fit(whole, want)
+        return tree, leaves, values
     fits = fitted(whole, want)
     if fits is None:
         return tree, leaves, values

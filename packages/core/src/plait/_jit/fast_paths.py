@@ -22,7 +22,7 @@ from .._core.buffers import default_place
 from .._core.fitting import has_capacities, refitted
 from .._core.same_parts import alike, parts_that_may_be_one, pattern_of
 from .._types.avals import Key
-from .._xla.operands import as_argument
+from .._xla.operands import as_argument, as_donated
 from ..tree import LEAF, TreeDef, exact_key, flatten
 from .caches import is_full, make_room
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, Way, builder, looked_up, taker
@@ -140,7 +140,7 @@ def _path(
     """Return the path for calls of a form, with an empty table."""
     table: dict[Any, Any] = {}
     way = taker(form, table, slow, there)
-    if way is None and not {*"sdop"} & {*form.leaves}:
+    if way is None and not {*"sp"} & {*form.leaves}:
         way = _flattening(call, slow)
     return _Known(table, way)
 
@@ -149,47 +149,81 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
     """Return the path for structures without a generated function: it flattens each call.
 
     Only if some parts of the structure may be one object (`same_parts`) are parts compared; entries
-    of structures without such parts serve all calls.
+    of structures without such parts serve all calls.  Where structures hold capacities, the way
+    that found the last call is tried first: hashes leave capacities out, so a look-up by structure
+    compares it with those of many earlier calls.
     """
     entries, A, tree = call.version.calls.every, Array, call.form.tree
-    fits = call.version.calls.fits if has_capacities(tree) else None
-    mixed = "v" in call.form.leaves or fits is not None  # some leaves are not arrays yet
+    fits = call.version.calls.fits
+    may_fit = has_capacities(tree)
+    mixed = may_fit or bool({*"vo"} & {*call.form.leaves})  # some leaves are not arrays yet
     is_keyed = exact_key(tree) is not tree
     has_parts = len(parts_that_may_be_one(tree)) > 1
+    donated = call.version.donated
 
-    def found_by(whole: Any) -> tuple[Any, list[Any]]:
-        """Return the compiled call and the arrays of a call, whose capacities may have to change.
+    def arrays(leaves: list[Any]) -> list[Any]:
+        for i in donated:
+            if leaves[i].__class__ is not A:
+                leaves[i] = as_donated(leaves[i])
+        return [x if x.__class__ is A else as_argument(x) for x in leaves]
 
-        Raises KeyError if it is not known."""
-        if fits is None:
-            raise KeyError
-        leaves, how = refitted(whole, fits)
-        leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
+    def as_it_is(whole: Any) -> tuple[Any, list[Any]]:
+        """Return the compiled call, or None, and the arrays of a call."""
+        leaves, tree = flatten(whole)
+        if mixed:
+            leaves = arrays(leaves)
+        kind = exact_key(tree) if is_keyed else tree  # as `signatures.call_key`
+        found: tuple[Any, ...] = kind, tuple([x.key for x in leaves])
+        if has_parts:
+            found = *found, *alike(tree, leaves)
+        return entries.get(found), leaves
+
+    def with_capacities(whole: Any) -> tuple[Any, list[Any]]:
+        """Return the same of a call whose capacities may have to change."""
+        found = refitted(whole, fits)
+        if found is None:
+            return None, []
+        leaves, how = found
+        leaves = arrays(leaves)
         key: tuple[Any, ...] = how.want, tuple([x.key for x in leaves])
-        return entries[*key, *pattern_of(how.one, leaves)], leaves
+        return entries.get((*key, *pattern_of(how.one, leaves))), leaves
+
+    looks = (as_it_is, with_capacities) if may_fit else (as_it_is,)
 
     def path(args: Args, kwargs: Kwargs) -> Any:
+        nonlocal looks
         try:
             whole = jittables.opened((args, kwargs))
-            leaves, tree = flatten(whole)
-            if mixed:
-                leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
-            bufs = [x._buf for x in leaves]
-            kind = exact_key(tree) if is_keyed else tree  # as `signatures.call_key`
-            found: tuple[Any, ...] = kind, tuple([x.key for x in leaves])
-            if has_parts:
-                found = *found, *alike(tree, leaves)
-            known = entries.get(found)
+            first, *others = looks
+            known, leaves = first(whole)
             if known is None:
-                known, leaves = found_by(whole)
-                bufs = [x._buf for x in leaves]
+                for look in others:
+                    known, leaves = look(whole)
+                    if known is not None:
+                        looks = look, first
+                        break
+                else:
+                    return slow(args, kwargs)
             run, handlers, key, build, _, _ = known
+            bufs = [x._buf for x in leaves]
         except (KeyError, AttributeError, TypeError, ValueError):
             return slow(args, kwargs)
         outs = run_on(run, bufs, handlers)
+        if donated:  # after the run, so that a call that fails keeps its arrays
+            _forget(donated, leaves)
+            if may_fit:  # leaves with other capacities were donated in place of these
+                _forget(donated, flatten(whole)[0])
         return wrap(outs[0], key) if build is None else build(outs)
 
     return path
+
+
+def _forget(donated: Sequence[int], leaves: Sequence[Any]) -> None:
+    """Remove the buffers of the donated leaves; an array may be among them twice."""
+    for i in donated:
+        x = leaves[i]
+        if x.__class__ is Array and hasattr(x, "_buf"):
+            del x._buf
 
 
 # ---- the form of a performed call --------------------------------------------------------------

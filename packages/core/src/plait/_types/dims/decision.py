@@ -1,9 +1,10 @@
 """Decisions about polynomials of sizes: always, never, or unknown.
 
 A question is first tried at sample sizes: two samples that disagree settle that it depends.
-Otherwise bounds are tried.  Then the opposite is refuted by elimination, with one case for each
-argument of a maximum and the definition of every floor division as rows.  Last, each size is split
-into its residues, which makes floor divisions by numbers exact.
+Otherwise bounds are tried.  Sums of maxima are compared as maxima of sums.  Then the opposite is
+refuted by elimination, with one case for each argument of a maximum and the definition of every
+floor division as rows.  Last, each size is split into its residues, which makes floor divisions by
+numbers exact.
 
 Invariant: True and False are proven for all sizes that the constraints admit and at which the
 question is defined.  Work is bounded by counts, never by time, so that answers are the same
@@ -20,10 +21,11 @@ from typing import Any
 from . import polynomial as poly
 from .canonical import PLAIN
 from .elimination import contradictory
-from .polynomial import ONE, Atom, Terms
+from .polynomial import ONE, Atom, Monomial, Terms
 
 _MOST_REMEMBERED = 4096
 _MOST_CASES = 32
+_MOST_ALTERNATIVES = 64
 _MOST_RESIDUES = 64
 _MOST_SAMPLES = 16
 _MOST_TRIES = 3000
@@ -106,7 +108,7 @@ class Prover:
         seen = {n >= 0 for n in self.values(p)}
         if len(seen) == 2:
             return None
-        if False not in seen and self._never([opposite], [], depth):
+        if False not in seen and (self._covered(p) or self._never([opposite], [], depth)):
             return True
         if True not in seen and self._never([p], [], depth):
             return False
@@ -120,11 +122,29 @@ class Prover:
             return False
         if False in seen:
             return None
+        if self._covered(p) and self._covered(poly.scale(p, -1)):
+            return True
         over = poly.subtract(p, ONE)
         under = poly.subtract(poly.scale(p, -1), ONE)
         if self._never([over], [], 0) and self._never([under], [], 0):
             return True
         return None
+
+    def _covered(self, p: Terms) -> bool:
+        """Return whether p >= 0 because each alternative that it subtracts is at most one that it
+        adds.
+
+        Two maxima of sums have a case for each pair of arguments, and these are too many to split.
+        """
+        added = _alternatives({m: c for m, c in p.items() if c > 0 or not _maximum(m)})
+        taken = _alternatives({m: -c for m, c in p.items() if c < 0 and _maximum(m)})
+        if not 1 < len(added) * len(taken) <= _MOST_ALTERNATIVES**2:
+            return False
+        return all(
+            any(self._is_bounded(poly.subtract(x, y)) for x in added)
+            or any(self.at_least_zero(poly.subtract(x, y)) for x in added)
+            for y in taken
+        )
 
     def _never(self, rows: list[Terms], equations: list[Terms], depth: int) -> bool:
         """Return whether no sizes satisfy both these and the constraints."""
@@ -326,6 +346,25 @@ class Prover:
             )
         except ZeroDivisionError:
             return False
+
+
+def _maximum(m: Monomial) -> Atom | None:
+    """Return the maximum that a monomial is alone; None if it is another one."""
+    s = m[0] if len(m) == 1 else ""
+    return s if isinstance(s, Atom) and s.op == "max" else None
+
+
+def _alternatives(p: Terms) -> list[Terms]:
+    """Return polynomials whose maximum is p, with its added maxima expanded; [p] if they are too
+    many."""
+    found = [{m: c for m, c in p.items() if c < 0 or not _maximum(m)}]
+    for m, c in p.items():
+        if c > 0 and (largest := _maximum(m)):
+            args = [poly.scale(y, c) for x in largest.args for y in _alternatives(x)]
+            if len(args) * len(found) > _MOST_ALTERNATIVES:
+                return [p]
+            found = [poly.add(x, y) for x in found for y in args]
+    return list({frozenset(x.items()): x for x in found}.values())
 
 
 def _numbers(p: Terms) -> Iterator[int]:
