@@ -166,6 +166,17 @@ def without_static(args: tuple[Any, ...], kwargs: dict[str, Any], static: Role) 
     )
 
 
+def not_compared(call: SplitCall, f: Callable[..., Any], e: Exception) -> OperandTypeError:
+    """Return the error for a call of `f` with static values whose comparison raised `e`."""
+    values = [*call.fixed.values(), *call.fixed_names.values()]
+    kinds = ", ".join(sorted({type(v).__name__ for v in values}))
+    return OperandTypeError(
+        f"static arguments of {name_of(f, 'f')}, of {kinds}, could not be compared with those of "
+        f"an earlier call: {type(e).__name__}: {e}",
+        fix="let __eq__ of their classes return a bool, or do not make them static",
+    )
+
+
 _NOT_STATIC = "do not make the argument static, or give its class __hash__ and __eq__"
 _STATIC_INSTEAD = {
     "list": "pass a tuple instead of a list, or do not make the argument static",

@@ -6,10 +6,12 @@ in numpy's format.
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
+from plait import config
 from plait.errors import ArgumentError, CopyError, OperandTypeError
 from plait.ext import Array, Value
 from plait.ext.devices import first as first_device
@@ -17,6 +19,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.rules import resolve
 from plait.ext.surface import all_free, offering, placed_by_default
 from plait.ext.surface import placed as laid
+from plait.ext.transfers import explicit
 from plait.ext.types import asked_dtype, ml_dtypes
 from plait.ext.values import from_numpy, on_accelerator, shared, unmasked
 from plait.typing import Array as AnyArray
@@ -64,6 +67,16 @@ def placeable(f: Callable[..., R]) -> Callable[..., R]:
         return placed(x, device)
 
     return offering(made, f, _PLACES)
+
+
+def computed(host: np.ndarray) -> Any:
+    """Return an array that a function has computed from numbers.
+
+    Its elements are a constant of the program and not the user's data, so guards of transfers count
+    the copy to the device as explicit.
+    """
+    with explicit() if config.guarded else nullcontext():
+        return from_numpy(host)
 
 
 # ---- memory --------------------------------------------------------------------------------
