@@ -149,8 +149,8 @@ def jit(
         which `fun` is compiled anew.  One is derived from the other by the signature.
       donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
       in_shardings, out_shardings: placements of arguments and of results, or tree prefixes of
-        them; None leaves the choice open.  Arguments are moved there, but an argument that was
-        placed on purpose must already have that placement.
+        them; None leaves the choice open.  Arguments are moved there, and must be given by
+        position; an argument that was placed on purpose must already have that placement.
       keep_unused: has no effect: arguments that `fun` does not use are kept in what `lower`
         returns, and calls leave them out where that is faster.
       device: the device to which arguments are moved, wherever they were placed, and on which the
@@ -198,7 +198,7 @@ def jit(
         if out_shardings is None:  # a function without arguments runs there, too
             out_shardings = there
     f = fun if out_shardings is None else placed(fun, out_shardings)
-    roles = roles_of(static, donate, in_shardings)
+    roles = roles_of(static, donate, in_shardings, device is None)
     return _jitted(f, JittedState(f, roles, inline, options))
 
 

@@ -238,12 +238,14 @@ class Roles(NamedTuple):
     """All roles of a jitted function: static arguments, donated ones, and placements.
 
     A function without any has None instead.  `in_shardings` are placements of the arguments that
-    are not static, or a tree prefix of them.
+    are not static, or a tree prefix of them.  `by_position` is True if they do not reach arguments
+    that a call gives by name.
     """
 
     static: Role
     donate: Role
     in_shardings: Any
+    by_position: bool
 
     def divide(
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -252,6 +254,12 @@ class Roles(NamedTuple):
         n, static, donate = len(args), self.static, self.donate
         check_count(name_of(f, "f"), n, static, donate)
         call = without_static(args, kwargs, static)
+        if self.by_position and call.kwargs:
+            raise ArgumentError(
+                f"{name_of(f, 'f')} has in_shardings, which are for arguments by position, and was "
+                f"given {', '.join([f'`{k}`' for k in call.kwargs])} by name",
+                fix="give the arguments by position, or place them before by plait.device_put",
+            )
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
         try:
             key = call.key(n)
@@ -260,7 +268,9 @@ class Roles(NamedTuple):
         return DividedCall(call, n, donated, (*key, donated))
 
 
-def roles_of(static: Role, donate: Role, in_shardings: object) -> Roles | None:
+def roles_of(
+    static: Role, donate: Role, in_shardings: object, by_position: bool = True
+) -> Roles | None:
     """Return these roles together, or None if no argument has one.
 
     Raises ArgumentError if an argument has two of them.
@@ -275,4 +285,4 @@ def roles_of(static: Role, donate: Role, in_shardings: object) -> Roles | None:
             f"no argument can be both static and donated: {both}",
             fix="an argument is static, or donated, or neither",
         )
-    return Roles(static, donate, in_shardings)
+    return Roles(static, donate, in_shardings, by_position and in_shardings is not None)
