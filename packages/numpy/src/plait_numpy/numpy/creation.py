@@ -30,8 +30,7 @@ from plait.ext.values import canonical, from_numpy, integer_bounds, unmasked
 from plait.typing import Array as AnyArray
 from plait.typing import ArrayLike, DTypeLike, Shape
 
-from .interchange import computed, from_dlpack, placeable
-from .knowledge import known
+from .interchange import computed, from_dlpack, known, placeable
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "fromfunction", "full",

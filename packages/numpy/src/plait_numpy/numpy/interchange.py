@@ -11,15 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from plait import config
-from plait.errors import ArgumentError, CopyError, OperandTypeError
-from plait.ext import Array, Value
+from plait import config, ext
+from plait.errors import ArgumentError, ConcretizationError, CopyError, OperandTypeError
+from plait.ext import Array, Tracer, Value
 from plait.ext.devices import first as first_device
 from plait.ext.ops import elementwise as el
 from plait.ext.rules import resolve
 from plait.ext.surface import all_free, offering, placed_by_default
 from plait.ext.surface import placed as laid
-from plait.ext.transfers import explicit
 from plait.ext.types import asked_dtype, ml_dtypes
 from plait.ext.values import from_numpy, on_accelerator, shared, unmasked
 from plait.typing import Array as AnyArray
@@ -69,13 +68,27 @@ def placeable(f: Callable[..., R]) -> Callable[..., R]:
     return offering(made, f, _PLACES)
 
 
+def known(x: Any) -> Any:
+    """Return the array that a traced value stands for, if its elements are known; else `x`.
+
+    They are known under transformations that run at once, if each example has the same.
+    """
+    if isinstance(x, Tracer):
+        try:
+            return x.concrete()
+        except ConcretizationError:
+            return x
+    return x
+
+
 def computed(host: np.ndarray) -> Any:
     """Return an array that a function has computed from numbers.
 
     Its elements are a constant of the program and not the user's data, so guards of transfers count
     the copy to the device as explicit.
     """
-    with explicit() if config.guarded else nullcontext():
+    # The module of transfers is loaded only where there are guards.
+    with ext.transfers.explicit() if config.guarded else nullcontext():
         return from_numpy(host)
 
 

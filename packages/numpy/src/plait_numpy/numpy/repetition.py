@@ -20,7 +20,7 @@ from plait.ext.trace import Value
 from plait.ext.types import BOOL, INTEGER
 from plait.typing import Array, ArrayLike, Axis, Shape
 
-from .knowledge import known
+from .interchange import known
 from .manipulation import fixed_size, ravel, reshape
 
 # ---- repeating -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from plait.ext.trace import Value
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
-from .knowledge import known
+from .interchange import known
 from .masking import unwritten
 
 __all__ = [

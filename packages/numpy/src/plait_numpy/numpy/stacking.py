@@ -26,7 +26,7 @@ from plait.ext.surface import dispatched, judge_widening, value
 from plait.ext.types import asked_dtype
 from plait.typing import Array, ArrayLike, DTypeLike
 
-from .knowledge import known
+from .interchange import known
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 
