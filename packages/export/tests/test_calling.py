@@ -270,6 +270,9 @@ def test_constraints_are_kept_and_ask_symbolic_callers_too():
     assert repr(again) == repr(SQUARE) and "given b >= 2, mod(c, 4) == 0 for cpu" in repr(again)
     with pytest.raises(UndecidedDim, match="cannot be called with these sizes"):
         plait.eval_shape(again.call, *symbolic_args_specs((X, eight), ("2*n, n", "8, 8")))
+    with pytest.raises(ValueError, match="It depends") as caught:  # as other sizes that do not fit
+        plait.eval_shape(again.call, *symbolic_args_specs((X, eight), ("2*n, n", "8, 8")))
+    assert isinstance(caught.value, DimMismatch) and caught.value.fix
     types = symbolic_args_specs((X, eight), ("2*n, n", "8, 8"), ["n >= 3"])
     assert str(plait.eval_shape(again.call, *types)[0].shape) == "(2*n, n)"
 

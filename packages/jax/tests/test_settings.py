@@ -156,6 +156,26 @@ def test_a_setting_is_a_block_of_its_name(jax, monkeypatch):
     assert jax.config.values["jax_threefry_partitionable"] is True
 
 
+def test_no_tracing_refuses_new_types_only(jax):
+    x = jax.numpy.ones(3)
+    traced = []
+
+    def twice(v):
+        traced.append(v.shape)
+        return v * 2
+
+    f = jax.jit(twice)
+    f(x)
+    with jax.no_tracing():
+        assert jax.config.jax_no_tracing is True
+        assert f(x).tolist() == [2, 2, 2] and (x + jax.numpy.sin(x)).shape == (3,)
+        for other in (jax.numpy.ones(4), 1, x.astype("bfloat16")):
+            with pytest.raises(RuntimeError, match="twice.*traced for new types"):
+                f(other)
+    assert jax.config.jax_no_tracing is False
+    assert f(jax.numpy.ones(4)).shape == (4,) and traced == [(3,), (4,)]
+
+
 def test_guards_of_transfers(jax):
     x = jax.numpy.ones(2)
     with jax.transfer_guard("disallow"):

@@ -103,6 +103,13 @@ def test_axes_without_devices():
     )
     assert a.axis_types == mesh().axis_types
     assert not a.empty
+    explicit = a.update_axis_types({"y": plait.sharding.AxisType.Explicit})
+    assert explicit.axis_types == (a.axis_types[0], plait.sharding.AxisType.Explicit)
+    assert explicit.axis_names == a.axis_names and explicit.axis_sizes == a.axis_sizes
+    assert explicit.update_axis_types(dict(zip(a.axis_names, a.axis_types))) == a
+    assert a.update(axis_names=("v", "w")).axis_names == ("v", "w") and a.update() == a
+    with pytest.raises(plait.errors.AxisError, match="no axis 'z'"):
+        a.update_axis_types({"z": plait.sharding.AxisType.Explicit})
     for none in (plait.sharding.AbstractMesh((), ()), plait.sharding.AbstractMesh((0,), ("x",))):
         assert none.empty and none.size == 0
     assert pickle.loads(pickle.dumps(a)) == a

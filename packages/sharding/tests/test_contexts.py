@@ -332,6 +332,13 @@ def test_what_is_no_mesh(told):
 # ---- threads and tasks -----------------------------------------------------------------------
 
 
+def test_a_constraint_by_none_is_refused(lies):
+    x = plait.numpy.ones(8)
+    for constrain in (plait.with_sharding_constraint, plait.jit(plait.with_sharding_constraint)):
+        with pytest.raises(ValueError, match="not a sharding"):
+            constrain(x, None)
+
+
 def test_threads_have_contexts_of_their_own(meshes):
     """Four threads call the same functions in turns, in two meshes, a setting and none."""
     fs = everywhere()

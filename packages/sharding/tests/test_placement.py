@@ -536,3 +536,16 @@ def test_the_device_of_jit_runs_functions_without_arguments():
         np.testing.assert_array_equal(got, np.asarray(f()))
     got = plait.jit(lambda k: plait.random.normal(k, (3,)), device=there)(plait.random.key(0))
     assert got.devices() == {there}
+
+
+def test_in_shardings_are_for_arguments_by_position(lies):
+    f = plait.jit(lambda x, y=0: x + y, in_shardings=lies("x"))
+    with pytest.raises(ValueError, match="in_shardings.* `?y`? by name"):
+        f(A, y=A)
+    with pytest.raises(ValueError, match="by name"):
+        f(x=A)
+    static = plait.jit(lambda x, n: x * n, in_shardings=lies("x"), static_argnames="n")
+    assert static(A, n=2).sharding.is_equivalent_to(lies("x"), A.ndim)
+    here = plait.devices()[1]
+    on_one = plait.jit(lambda x, y: x + y, device=here)
+    assert on_one(A, y=1.0).devices() == {here}

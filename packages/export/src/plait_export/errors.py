@@ -8,7 +8,7 @@ reader of StableHLO may still do so.
 
 from typing import Any
 
-from plait.ext.errors import PlaitError
+from plait.ext.errors import DimMismatch, PlaitError, UndecidedDim
 
 AGAIN = "save it again with Exported.serialize(), and copy the file as bytes, unchanged"
 
@@ -54,6 +54,10 @@ class NotWritable(PlaitError, OSError):
 
 class NotExportable(PlaitError, ValueError):
     """A function, or a tree, that has no portable form."""
+
+
+class UndecidedCall(UndecidedDim, DimMismatch):
+    """A call with symbolic sizes that fit at some values and not at others."""
 
 
 class NotReadable(PlaitError, ValueError):

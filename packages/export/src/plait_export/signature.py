@@ -26,7 +26,7 @@ from plait.ext.sizes import Dim, Scope, solve_dims, symbolic_dims
 from plait.ext.tree import flatten, in_words
 from plait.ext.types import EXTRA_DTYPES, Aval, Opaque, float0, short_name
 
-from .errors import ArtifactError, NotExportable
+from .errors import ArtifactError, NotExportable, UndecidedCall
 
 _NUMPY = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 "
@@ -159,8 +159,9 @@ def solved(
         ]
         more = ["..."] if len(lines) > _MOST_SHOWN else []
         shown = "\n  ".join([*lines[:_MOST_SHOWN], *more])
-        raise type(e)(f"{name} cannot be called with these sizes: {e.what}\n  {shown}",
-                      fix=e.fix or _SIZES) from None  # fmt: skip
+        kind = UndecidedCall if isinstance(e, UndecidedDim) else DimMismatch
+        raise kind(f"{name} cannot be called with these sizes: {e.what}\n  {shown}",
+                   fix=e.fix or _SIZES) from None  # fmt: skip
 
 
 def given_sizes(dims: Sequence[Dim], given: Mapping[str, Any], name: str) -> Sizes:

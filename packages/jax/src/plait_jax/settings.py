@@ -12,23 +12,28 @@ import os
 import warnings
 from ast import literal_eval
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from inspect import unwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import plait
 from plait.errors import PlaitError
-from plait.ext.errors import ArgumentError
+from plait.ext.errors import ArgumentError, hidden, where_defined
 from plait.ext.trace import GROUND, current
 
 from .key_types import make_opaque_keys, opaque_keys
 from .requests import remember, user_level
 
-__all__ = ["CONFIG", "SETTINGS", "UnknownSetting", "adopt_environment", "block_of"]
+__all__ = ["CONFIG", "SETTINGS", "Retraced", "UnknownSetting", "adopt_environment", "block_of"]
 
 
 class UnknownSetting(PlaitError, AttributeError):
     """The error for a name that is not one of JAX's settings."""
+
+
+class Retraced(PlaitError, RuntimeError):
+    """The error for a function that is traced where `jax_no_tracing` is set."""
 
 
 class Setting(NamedTuple):
@@ -56,10 +61,27 @@ SETTINGS = _read()
 # ---- settings that are blocks ----------------------------------------------------------------
 
 
+@contextmanager
+def _no_tracing(wish: bool) -> Iterator[None]:
+    """Refuse to trace functions of the user in the block; those that were traced before run."""
+    with plait.events.listening(_refuse_traces) if wish else nullcontext():
+        yield
+
+
+def _refuse_traces(event: str, f: Any) -> None:
+    code = getattr(unwrap(f) if callable(f) else f, "__code__", None)
+    if event == "trace" and not (code is not None and hidden(code.co_filename)):
+        raise Retraced(
+            f"{where_defined(f)} is traced for new types of arguments, and jax_no_tracing is set",
+            fix="call it with arguments of these types before the block",
+        )
+
+
 _BLOCKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "jax_debug_nans": (plait.debug_nans, False),
     "jax_debug_infs": (plait.debug_infs, False),
     "jax_check_tracer_leaks": (plait.check_tracer_leaks, False),
+    "jax_no_tracing": (_no_tracing, False),
     "jax_log_compiles": (plait.log_compiles, False),
     "jax_default_device": (plait.default_device, None),
 }

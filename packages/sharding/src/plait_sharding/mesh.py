@@ -10,7 +10,7 @@ and depend neither on the types of arrays nor on the compiler.
 import math
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache, wraps
 from typing import Any, ClassVar, TypeVar, cast
@@ -589,6 +589,39 @@ class AbstractMesh(_Axes):
     def empty(self) -> bool:
         """True if it has no axes, or no devices."""
         return not self.size
+
+    def update(
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: object = None
+    ) -> "AbstractMesh":
+        """Return a mesh with the given arguments replaced.
+
+        >>> import plait
+        >>> plait.sharding.AbstractMesh((2, 4), ("x", "y")).update(axis_sizes=(4, 2))
+        AbstractMesh('x': 4, 'y': 2)
+        """
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def update_axis_types(self, name_to_type: Mapping[str, AxisType]) -> "AbstractMesh":
+        """Return the mesh with the types of some axes, given by name, replaced.
+
+        Raises AxisError if the mesh has no axis of such a name.
+
+        >>> import plait
+        >>> from plait.sharding import AbstractMesh, AxisType
+        >>> AbstractMesh((2, 4), ("x", "y")).update_axis_types({"y": AxisType.Explicit}).axis_types
+        (<AxisType.Auto: 1>, <AxisType.Explicit: 2>)
+        """
+        for name in name_to_type:
+            if name not in self.axis_names:
+                raise AxisError(
+                    f"the mesh has no axis {name!r}", fix=f"its axes are {self.axis_names}"
+                )
+        kinds = zip(self.axis_names, self.axis_types)
+        return self.update(axis_types=tuple([name_to_type.get(n, t) for n, t in kinds]))
 
     def of_first_devices(self) -> Mesh:
         """Return the mesh with these axes of the devices 0, 1, 2, ..., which need not exist.

@@ -293,15 +293,15 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
 
     Args:
       x: a tree of arrays.
-      shardings: a sharding, or a tree prefix of them; None leaves an array to the compiler, and
-        `P.UNCONSTRAINED` an axis.  In `with mesh:` PartitionSpecs suffice.
+      shardings: a sharding, or a tree prefix of them; in a tree None leaves an array to the
+        compiler, and `P.UNCONSTRAINED` an axis.  In `with mesh:` PartitionSpecs suffice.
 
     Outside of traced functions, arrays are moved unless they have the sharding already.  Inside,
     axes need not divide evenly; for a result of `jit` with uneven axes the compiler chooses the
     sharding.
 
     Raises AxisError if, outside, an array cannot be divided evenly; TreeMismatch if `shardings` is
-    not a prefix of `x`.
+    not a prefix of `x`; ArgumentError if it is None, which says nothing.
 
     >>> import plait
     >>> s = plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x"))
@@ -309,6 +309,12 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     >>> plait.jit(lambda v: plait.with_sharding_constraint(v * 2, s))(x).sharding
     NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec('x'))
     """
+    if shardings is None:
+        raise ArgumentError(
+            "with_sharding_constraint was given None, which is not a sharding",
+            fix="give NamedSharding(mesh, P(...)): P() is for equal copies on all devices; leave "
+            "the call out where the compiler should choose",
+        )
     entry = "a sharding (NamedSharding(mesh, P(...))) or None"
     wanted = spread(
         shardings,

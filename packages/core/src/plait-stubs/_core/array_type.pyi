@@ -127,8 +127,7 @@ class Array:
     def conjugate(self, /) -> Array:
         """Return the complex conjugate; real arrays are returned as they are."""
     def copy(self) -> Any:
-        """Copy an array to memory of its own; traced values have no memory and are returned as
-        is."""
+        """Copy an array to memory of its own."""
     def copy_to_host_async(self) -> None:
         """Begin to copy the elements to the host, so that reading them later waits for less."""
     def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:

@@ -295,8 +295,9 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def clear_caches() -> None:
-    """Drop cached traces and executables, also those of operations outside of jit.
-
-    Jitted functions hold theirs until `.clear_cache()`.
+    """Drop cached traces and executables, those of jitted functions and of operations outside of
+    them.
     """
     code_memory.forget_all()
+    calls: Any = later("_jit.calls")
+    calls.forget_calls()

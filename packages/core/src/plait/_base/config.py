@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from .errors import PlaitError
+from .errors import LateSetting, PlaitError
 from .tracebacks import border, show_all
 
 __all__ = ["Config", "config"]
@@ -403,7 +403,7 @@ class Config:
     def _adopt(self, values: dict) -> None:
         for name, (why, same) in self._frozen.items():
             if values[name] not in (self._values[name], *same):
-                raise PlaitError(
+                raise LateSetting(
                     f"setting {name!r} cannot change any more: {why}",
                     fix=f"set it right after `import plait`, or by PLAIT_{name.upper()}",
                 )

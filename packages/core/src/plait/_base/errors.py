@@ -16,14 +16,15 @@ __all__ = [
     "ArgumentError", "AxisError", "CacheWarning", "CarrierError", "ClosedOver",
     "ConcretizationError", "ConcretizationTypeError", "CopyError", "DeletedArrayError",
     "DimMismatch", "DuplicateRule", "IrreversibleLoop", "JaxRuntimeError", "KeyReuseError",
-    "MissingAttribute", "MissingPlatform", "MissingPlugin", "MissingRule", "NanError", "NoArray",
-    "NonConcreteBooleanIndexError", "NotAnArrayError", "NotAnIndexError", "OperandTypeError",
-    "OutOfBounds", "PlacementError", "PluginError", "PluginWarning", "ProgramError",
-    "PromotionWarning", "PurityWarning", "RegistrationError", "RuleLost", "RuntimeFailure",
-    "ShapeError", "SubscriptError", "TracerArrayConversionError", "TracerBoolConversionError",
-    "TracerIntegerConversionError", "TransferError",
-    "TreeMismatch", "TypeRule", "UnboundAxisName", "UndecidedDim", "UndefinedRule",
-    "UnexpectedTracerError", "UnknownFormat", "UnknownMask", "UnknownSlice", "PlaitError",
+    "LateSetting", "MissingAttribute", "MissingPlatform", "MissingPlugin", "MissingRule",
+    "NanError", "NoArray", "NonConcreteBooleanIndexError", "NotAnArrayError", "NotAnIndexError",
+    "OperandTypeError", "OutOfBounds", "PlacementError", "PluginError", "PluginWarning",
+    "ProgramError", "PromotionWarning", "PurityWarning", "RegistrationError", "RuleLost",
+    "RuntimeFailure", "RuntimeRefusal", "ShapeError", "SubscriptError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "TransferError", "TreeMismatch", "TypeRule", "UnboundAxisName", "UndecidedDim", "UndefinedRule",
+    "UnexpectedTracerError", "UnknownFormat", "UnknownMask", "UnknownSlice", "Unsupported",
+    "PlaitError",
 ]  # fmt: skip
 
 
@@ -297,6 +298,19 @@ class DeletedArrayError(PlaitError, RuntimeError):
 
 class RuntimeFailure(PlaitError, RuntimeError):
     """A computation that failed, or a program that the compiler refused."""
+
+
+class RuntimeRefusal(ArgumentError, RuntimeFailure):
+    """Arguments that the compiler or the runtime refuses: its options, memory donated twice."""
+
+
+class Unsupported(ArgumentError, NotImplementedError):
+    """Arguments that mean something in numpy, and nothing for arrays that are never written to or
+    have one order in memory: `out=`, `order="K"`."""
+
+
+class LateSetting(PlaitError, RuntimeError):
+    """A setting that cannot change any more, because something was made by it."""
 
 
 class KeyReuseError(PlaitError, RuntimeError):

@@ -15,7 +15,6 @@ import numpy as np
 from .._base import jaxlib_api
 from .._base.config import config
 from .._base.errors import (
-    ArgumentError,
     CopyError,
     DeletedArrayError,
     NotAnArrayError,
@@ -23,6 +22,7 @@ from .._base.errors import (
     OutOfBounds,
     PlaitError,
     RuntimeFailure,
+    RuntimeRefusal,
     ShapeError,
     TypeRule,
 )
@@ -499,6 +499,11 @@ def is_tracer(x: object) -> bool:
 DONATED_TWICE = "the memory of one array is donated, and another argument uses it too"
 
 
+def donated_twice() -> PlaitError:
+    """Return the error for a call that donates memory which another argument uses."""
+    return RuntimeRefusal(DONATED_TWICE, fix="give the array once, or a copy of it: x.copy()")
+
+
 def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
     """Return Plait's error for a failure of the runtime on these buffers.
 
@@ -512,10 +517,7 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
     if any(b.is_deleted() for b in bufs):
         return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
     if "same buffer twice" in str(e) or "previously donated in the same call" in str(e):
-        return ArgumentError(
-            DONATED_TWICE,
-            fix="give the array once, or a copy of it: x.copy()",
-        )
+        return donated_twice()
     fix = _OF_MEMORY if "RESOURCE_EXHAUSTED" in str(e) else None
     return RuntimeFailure(f"the computation failed: {e}", fix=fix)
 

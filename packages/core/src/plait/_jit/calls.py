@@ -26,17 +26,20 @@ from numpy import ndarray
 
 from .._base.argument_names import parameter_names
 from .._base.config import config
+from .._base.errors import ArgumentError
 from .._base.lazy import later
+from .._base.source import where_defined
 from .._base.surroundings import Surroundings, around, last_asked
 from .._base.tracebacks import border
-from .._core.array import Array, Literal, as_value, is_tracer
+from .._core.array import Array, Literal, as_value, donated_twice, is_tracer
 from .._core.axis_names import named_axes
 from .._core.carrier import Lifted
 from .._core.fitting import fitted, has_capacities
 from .._core.handles import handle_among
-from .._core.interpreter import GROUND, current
+from .._core.interpreter import GROUND, Interpreter, current
 from .._core.ir import Var, evaluate
 from .._core.same_parts import alike, as_one
+from .._core.staging import Stage
 from .._ops.control_flow import call as call_
 from .._ops.shape import materialise_at_ground
 from .._types.avals import Key
@@ -82,6 +85,8 @@ def staged(version: Version, args: Args, kwargs: Kwargs) -> Any:
         leaves = [as_value(x) if isinstance(x, ndarray) else x for x in leaves]
         args, kwargs = tree.unflatten(leaves)
         return version.f(*args, **kwargs)
+    if version.options.flags:
+        _expect_outermost(version)
     # Traces depend on the named axes around them, which `version.calls.staged` is not keyed on.
     alone = not kwargs and not version.inline and not named_axes()
     if alone:
@@ -109,6 +114,27 @@ def staged(version: Version, args: Args, kwargs: Kwargs) -> Any:
             version.calls.staged[tuple([x.aval for x in args])] = {"program": traced.program}, tree
     outs = as_one(traced.tree, one, [materialise_at_ground(o) for o in outs])
     return traced.tree.unflatten(outs)
+
+
+_NEVER_COMPILED = ("eval_shape", "make_program")
+"""Transformations that stage a function and compile nothing."""
+
+
+def _expect_outermost(version: Version) -> None:
+    """Raise ArgumentError for a function with options of the compiler that is staged in another.
+
+    One program has one set of options, and those of a part would be lost without a word.
+    """
+    by: Interpreter | None = current()
+    while by is not None:
+        if isinstance(by, Stage) and by.does not in _NEVER_COMPILED:
+            options = ", ".join(name for name, _ in version.options.flags)
+            raise ArgumentError(
+                f"{where_defined(version.f)}, jitted with compiler_options ({options}), is part of "
+                f"the program of {by.title()}",
+                fix="give compiler_options to the outermost jit alone",
+            )
+        by = by.parent
 
 
 def compiled_call(
@@ -144,7 +170,17 @@ def perform(
     if found is None:
         args, kwargs = tree.unflatten(values)
         return staged(version, args, kwargs), None
-    return run(found, [x._buf for x in values]), found
+    bufs = [x._buf for x in values]
+    if version.donated and len({*map(id, bufs)}) < len(bufs):
+        _expect_given_once(version, bufs)
+    return run(found, bufs), found
+
+
+def _expect_given_once(version: Version, bufs: list[Any]) -> None:
+    """Raise RuntimeRefusal if donated memory is given twice; the runtime would print lines of its
+    log before it says so."""
+    if any(sum(b is bufs[i] for b in bufs) > 1 for i in version.donated):
+        raise donated_twice()
 
 
 def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, PerformedCall | None]:
@@ -214,6 +250,16 @@ BoundCall = tuple[Version, Args, Kwargs]
 """A version, and the arguments of a call that are not static."""
 
 
+_STATES: weakref.WeakSet["JittedState"] = weakref.WeakSet()
+"""The state of each jitted function."""
+
+
+def forget_calls() -> None:
+    """Drop the traces and executables that jitted functions hold."""
+    for state in list(_STATES):
+        state.clear_cache()
+
+
 class JittedState:
     """The state of a jitted function, which closes over it and nothing else.
 
@@ -244,6 +290,7 @@ class JittedState:
         self.choices: dict[Hashable, list[Any]] = {}
         """The placements that the compiler chose, by program and destinations."""
         found = weakref.ref(self)
+        _STATES.add(self)
 
         def again(args: Args, kwargs: Kwargs) -> Any:
             state = found()

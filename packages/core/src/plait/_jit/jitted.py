@@ -36,7 +36,7 @@ from .._core.interpreter import GROUND, current
 from .._plugins.metadata import resolve
 from .._xla.tiers import Options, expect_tier
 from .calls import JittedState
-from .placements import placed
+from .placements import expect_placements, placed
 from .roles import role, roles_of
 from .signatures import name_shared
 
@@ -149,16 +149,16 @@ def jit(
         which `fun` is compiled anew.  One is derived from the other by the signature.
       donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
       in_shardings, out_shardings: placements of arguments and of results, or tree prefixes of
-        them; None leaves the choice open.  Arguments are moved there, but an argument that was
-        placed on purpose must already have that placement.
+        them; None leaves the choice open.  Arguments are moved there, and must be given by
+        position; an argument that was placed on purpose must already have that placement.
       keep_unused: has no effect: arguments that `fun` does not use are kept in what `lower`
         returns, and calls leave them out where that is faster.
       device: the device to which arguments are moved, wherever they were placed, and on which the
         function runs.
       backend: the platform; this process has one.
       inline: staged calls become the operations of `fun` instead of one call.
-      compiler_options: names and values of XLA's flags, for this program alone; they are ignored
-        where another jitted function calls `fun`.
+      compiler_options: names and values of XLA's flags, for this program alone; of no
+        account under a transformation, and refused where another jitted function calls `fun`.
       tier: "fast" cuts compile time to a third; the program may run up to three times slower, with
         results that are equal up to rounding.  "both" runs the fast program until a thread has
         compiled the full one.  None: `plait.config.tier`, which is "full".
@@ -169,7 +169,9 @@ def jit(
 
     Raises:
       TypeRule: an argument is not an array and not static, or a static one is not hashable.
-      ArgumentError: an argument has two roles, or the compiler refuses one of its options.
+      ArgumentError: an argument has two roles, the compiler refuses one of its options
+        (RuntimeRefusal), or a function with such options is part of another program.
+      TreeMismatch: something in `in_shardings` or `out_shardings` is not a placement.
       PlacementError: this process has no such backend, or an argument was placed elsewhere.
       UnexpectedTracerError, ConcretizationError: see their documentation.
 
@@ -186,15 +188,17 @@ def jit(
     if backend is not None:
         expect_platform(backend)
     options = Options(flags(compiler_options), expect_tier(tier))
+    if device is not None and in_shardings is not None:
+        raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
+    expect_placements(in_shardings, "in_shardings")
+    expect_placements(out_shardings, "out_shardings")
     if device is not None:
-        if in_shardings is not None:
-            raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
         there = resolve("SingleDeviceSharding")(device)
         in_shardings = there.from_anywhere()
         if out_shardings is None:  # a function without arguments runs there, too
             out_shardings = there
     f = fun if out_shardings is None else placed(fun, out_shardings)
-    roles = roles_of(static, donate, in_shardings)
+    roles = roles_of(static, donate, in_shardings, device is None)
     return _jitted(f, JittedState(f, roles, inline, options))
 
 

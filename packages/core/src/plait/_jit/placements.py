@@ -39,16 +39,20 @@ def destinations(
     return _each(placements, args, "in_shardings", names_of_arguments(f))
 
 
-def _each(
-    placements: object, tree: object, what: str, named: Namer | None = None
-) -> list[Destination | None]:
-    """Return the destination of each leaf of a tree, from placements that are a prefix of it."""
+def expect_placements(placements: object, what: str) -> None:
+    """Raise TreeMismatch unless all leaves are placements or None."""
     for p in flatten(placements, _is_placement)[0]:
         if not _is_placement(p):
             raise TreeMismatch(
                 f"{what} places arrays, and {p!r} is not a placement",
                 fix=f"give {_ENTRY}, or a tree prefix of them",
             )
+
+
+def _each(
+    placements: object, tree: object, what: str, named: Namer | None = None
+) -> list[Destination | None]:
+    """Return the destination of each leaf of a tree, from placements that are a prefix of it."""
     return [_settled(p) for p in spread(placements, tree, what, _is_placement, _ENTRY, named)]
 
 

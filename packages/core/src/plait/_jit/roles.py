@@ -166,6 +166,17 @@ def without_static(args: tuple[Any, ...], kwargs: dict[str, Any], static: Role) 
     )
 
 
+def not_compared(call: SplitCall, f: Callable[..., Any], e: Exception) -> OperandTypeError:
+    """Return the error for a call of `f` with static values whose comparison raised `e`."""
+    values = [*call.fixed.values(), *call.fixed_names.values()]
+    kinds = ", ".join(sorted({type(v).__name__ for v in values}))
+    return OperandTypeError(
+        f"static arguments of {name_of(f, 'f')}, of {kinds}, could not be compared with those of "
+        f"an earlier call: {type(e).__name__}: {e}",
+        fix="let __eq__ of their classes return a bool, or do not make them static",
+    )
+
+
 _NOT_STATIC = "do not make the argument static, or give its class __hash__ and __eq__"
 _STATIC_INSTEAD = {
     "list": "pass a tuple instead of a list, or do not make the argument static",
@@ -227,12 +238,14 @@ class Roles(NamedTuple):
     """All roles of a jitted function: static arguments, donated ones, and placements.
 
     A function without any has None instead.  `in_shardings` are placements of the arguments that
-    are not static, or a tree prefix of them.
+    are not static, or a tree prefix of them.  `by_position` is True if they do not reach arguments
+    that a call gives by name.
     """
 
     static: Role
     donate: Role
     in_shardings: Any
+    by_position: bool
 
     def divide(
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -241,6 +254,12 @@ class Roles(NamedTuple):
         n, static, donate = len(args), self.static, self.donate
         check_count(name_of(f, "f"), n, static, donate)
         call = without_static(args, kwargs, static)
+        if self.by_position and call.kwargs:
+            raise ArgumentError(
+                f"{name_of(f, 'f')} has in_shardings, which are for arguments by position, and was "
+                f"given {', '.join([f'`{k}`' for k in call.kwargs])} by name",
+                fix="give the arguments by position, or place them before by plait.device_put",
+            )
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
         try:
             key = call.key(n)
@@ -249,7 +268,9 @@ class Roles(NamedTuple):
         return DividedCall(call, n, donated, (*key, donated))
 
 
-def roles_of(static: Role, donate: Role, in_shardings: object) -> Roles | None:
+def roles_of(
+    static: Role, donate: Role, in_shardings: object, by_position: bool = True
+) -> Roles | None:
     """Return these roles together, or None if no argument has one.
 
     Raises ArgumentError if an argument has two of them.
@@ -264,4 +285,4 @@ def roles_of(static: Role, donate: Role, in_shardings: object) -> Roles | None:
             f"no argument can be both static and donated: {both}",
             fix="an argument is static, or donated, or neither",
         )
-    return Roles(static, donate, in_shardings)
+    return Roles(static, donate, in_shardings, by_position and in_shardings is not None)

@@ -10,7 +10,7 @@ from typing import Any
 from .._base.surroundings import Surroundings, around
 from .._xla.tiers import Options
 from .caches import CompiledCalls, Traces, kept, make_room
-from .roles import DividedCall
+from .roles import DividedCall, not_compared
 
 
 class Version:
@@ -81,7 +81,13 @@ class Versions:
     def find(self, call: DividedCall | None) -> Version:
         """Return the version of a call; None stands for any call without roles."""
         key = () if call is None else call.key
-        version = self.plain or self._by_key.get((key, None)) or self._made(key, None, call)
+        try:
+            found = self.plain or self._by_key.get((key, None))
+        except Exception as e:
+            if call is None:
+                raise
+            raise not_compared(call.call, self.f, e) from e
+        version = found or self._made(key, None, call)
         if not version.depends:
             return version
         here = around()

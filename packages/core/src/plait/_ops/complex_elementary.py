@@ -82,6 +82,14 @@ class _Reals:
     def parts(self, z: IrValue) -> Pair:
         return self.op("real", z), self.op("imag", z)
 
+    def unsigned_nans(self, z: IrValue) -> Pair:
+        """Return the parts of an operand with the sign of each nan cleared.
+
+        Instructions choose that sign freely, and formulas give signs to zeros and infinities.
+        """
+        x, y = self.parts(z)
+        return self.where(self.is_nan(x), self.nan, x), self.where(self.is_nan(y), self.nan, y)
+
     def ask(self, name: str, x: IrValue, y: IrValue) -> Pair:
         """Apply the compiler's function to x + y i."""
         z = self.e.op("stablehlo.complex", [x, y], self.whole)
@@ -251,7 +259,7 @@ def _whole(by_parts: Callable[..., Pair]) -> Callable[[Emitter, Any, Aval], Any]
 
     def emit(e: Emitter, z: IrValue, whole: Aval) -> Any:
         r = _Reals(e, whole.strong())
-        return e.op("stablehlo.complex", by_parts(r, *r.parts(z)), whole)
+        return e.op("stablehlo.complex", by_parts(r, *r.unsigned_nans(z)), whole)
 
     return emit
 
@@ -290,7 +298,7 @@ def modulus(e: Emitter, z: IrValue, whole: Aval) -> Any:
 def direction(e: Emitter, z: IrValue, whole: Aval) -> Any:
     """Return z / |z|, and 0 for 0.  For infinite z, only its infinite parts count."""
     r = _Reals(e, whole.strong())
-    x, y = r.parts(z)
+    x, y = r.unsigned_nans(z)
     far = r.either(r.is_inf(x), r.is_inf(y))
     one = r.number(1.0)
     x, y = (r.where(far, r.signed(r.where(r.is_inf(v), one, r.zero), v), v) for v in (x, y))

@@ -197,7 +197,7 @@ def _complex(x: Aval) -> Aval:
         raise OperandTypeError(
             f"complex is for float32 or float64 parts, not {x!r}", fix="convert with .astype"
         )
-    return Aval(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128)
+    return Aval(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128, x.weak_type)
 
 
 def _corrected(name: str, rule: Callable) -> Callable:
@@ -616,10 +616,17 @@ def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
 
 
 def copied(x: Any) -> Any:
-    """Copy an array to memory of its own; traced values have no memory and are returned as is."""
-    if x.__class__ is not Array or current() is not GROUND:
+    """Copy an array to memory of its own.
+
+    Values of a program that is staged have no memory, and are returned as they are.  Under
+    transformations that run at once the copy is an operation: its result may leave them.
+    """
+    here = current()
+    if here is GROUND and x.__class__ is Array:
+        return standing_for(stop(laid(x)), x.aval) if x.aval.category == OPAQUE else stop(x)
+    if here is GROUND or here.staging or x.__class__ is Literal or x.aval.category not in ANY:
         return x
-    return standing_for(stop(laid(x)), x.aval) if x.aval.category == OPAQUE else stop(x)
+    return once.bind(x)
 
 
 def owned(out: Any, x: Any) -> Any:
@@ -627,7 +634,7 @@ def owned(out: Any, x: Any) -> Any:
 
     A conversion to the same dtype shares memory, and is deleted when `x` is donated.
     """
-    if x.__class__ is Array and out.__class__ is Array and out.aval.dtype == x.aval.dtype:
+    if isinstance(x, Value) and out.aval.dtype == x.aval.dtype:
         return copied(out)
     return out
 

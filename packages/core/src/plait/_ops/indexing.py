@@ -105,6 +105,11 @@ def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, t
             f"{len(together)} batching axes are not the {x.ndim} axes of {x!r}",
             fix="each axis of the operand is in the window, dropped, or a batching axis",
         )
+    if list(dropped) != sorted(dropped) or list(together) != sorted(together):
+        raise ShapeError(
+            f"{name}: dropped axes {dropped} and batching axes {together} must be in order",
+            fix="sort them; batching axes of the indices go along with those of the operand",
+        )
     if len(set(to)) != len(to) or {*to} & {*together} or any(not 0 <= a < x.ndim for a in to):
         raise ShapeError(
             f"{name}: components of the index map to axes {to} of {x!r}",

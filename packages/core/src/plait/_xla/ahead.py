@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._base import jaxlib_api
-from .._base.errors import ArgumentError, PlaitError, RuntimeFailure
+from .._base.errors import PlaitError, RuntimeFailure, RuntimeRefusal
 from .._core.ir import Program, programs_in
 from .._core.topologies import Topology, topology_of
 from .apart import kept_apart
@@ -84,7 +84,7 @@ def _refused(e: Exception, topology: Topology, options: Options) -> PlaitError:
         )
     names = [name for name, _ in options.flags if name in said]
     if names:
-        return ArgumentError(
+        return RuntimeRefusal(
             f"the compiler for {topology.platform} refused compiler_options: {said}",
             fix="give names and values of its flags, like {'xla_dump_to': folder}",
         )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .. import events
 from .._base import code_memory, jaxlib_api, lazy
-from .._base.errors import ArgumentError, PlacementError, PlaitError, RuntimeFailure
+from .._base.errors import PlacementError, PlaitError, RuntimeFailure, RuntimeRefusal
 from .._core import forks
 from .._core.buffers import client, device_list, devices, first, handler, local, owners, platform
 from .._core.ir import Program
@@ -225,7 +225,7 @@ def _refused(
         except jaxlib_api.RuntimeFailure:
             pass
         else:
-            return ArgumentError(
+            return RuntimeRefusal(
                 f"the compiler refused compiler_options: {said}",
                 fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
             )

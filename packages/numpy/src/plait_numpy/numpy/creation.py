@@ -30,7 +30,7 @@ from plait.ext.values import canonical, from_numpy, integer_bounds, unmasked
 from plait.typing import Array as AnyArray
 from plait.typing import ArrayLike, DTypeLike, Shape
 
-from .interchange import from_dlpack, placeable
+from .interchange import computed, from_dlpack, known, placeable
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "fromfunction", "full",
@@ -495,6 +495,7 @@ def _known(name: str, *xs: Any) -> list[Any]:
     """Return numbers as Python numbers, leaving None; refuse traced ones."""
     out: list[Any] = []
     for x in xs:
+        x = known(x)
         if isinstance(x, Tracer):
             raise ConcretizationError(
                 f"the size of {name}(...) depends on {x!r}, which has no value while it is traced",
@@ -541,7 +542,7 @@ def arange(
         )
     if kind.kind == "i" and first == 0 and step in (None, 1) and isinstance(last, int):
         return sh.iota(kind, (len(host),))
-    return from_numpy(host.astype(kind))
+    return computed(host.astype(kind))
 
 
 def _whole(x: Dim | int) -> Any:
@@ -617,7 +618,7 @@ def linspace(
     if known and a.__class__ is b.__class__ is Literal:
         host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)  # type: ignore[attr-defined]
         host = np.floor(host) if kind.kind in "iu" else host
-        out = from_numpy(host.astype(kind))
+        out = computed(host.astype(kind))
     else:
         gap = el.div(el.sub(b, a), divisor)
         out = _between(a, b, num, divisor, endpoint)
@@ -652,7 +653,7 @@ def logspace(
     """
     if all(v.__class__ in (int, float) for v in (start, stop, base)) and num.__class__ is not Dim:
         host = np.logspace(start, stop, num.__index__(), endpoint, base)  # type: ignore[call-overload]
-        return from_numpy(host.astype(types.asked_dtype(dtype)))
+        return computed(host.astype(types.asked_dtype(dtype)))
     out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return out if dtype is None else sh.convert(out, types.asked_dtype(dtype))
 
@@ -674,7 +675,7 @@ def geomspace(
     """
     if all(v.__class__ in (int, float) for v in (start, stop)) and num.__class__ is not Dim:
         host = np.geomspace(start, stop, num.__index__(), endpoint)  # type: ignore[call-overload]
-        return from_numpy(host.astype(types.asked_dtype(dtype)))
+        return computed(host.astype(types.asked_dtype(dtype)))
     a, b = cast(tuple[Any, Any], el.floating((start, stop)))
     known = [v.value if v.__class__ is Literal and is_symbolic(v.aval.shape) else v for v in (a, b)]
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):

@@ -18,10 +18,9 @@ from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim, min_dim, produ
 from plait.ext.surface import fused, size_given, value
 from plait.ext.trace import Value
 from plait.ext.types import INT32, inexact_dtype
-from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
-from .interchange import placeable
+from .interchange import computed, placeable
 from .manipulation import roll
 
 __all__ = [
@@ -386,8 +385,8 @@ def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
     if is_symbolic((n,)):
         return el.div(sh.convert(positions, dtype), el.mul(d, sh.size_value(n, dtype)))
     if isinstance(d, int | float):
-        return from_numpy((positions * (1.0 / (n * d))).astype(dtype))
-    return el.div(from_numpy(positions.astype(dtype)), el.mul(d, float(n)))
+        return computed((positions * (1.0 / (n * d))).astype(dtype))
+    return el.div(computed(positions.astype(dtype)), el.mul(d, float(n)))
 
 
 @placeable

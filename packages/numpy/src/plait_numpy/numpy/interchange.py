@@ -6,12 +6,14 @@ in numpy's format.
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
-from plait.errors import ArgumentError, CopyError, OperandTypeError
-from plait.ext import Array, Value
+from plait import config, ext
+from plait.errors import ArgumentError, ConcretizationError, CopyError, OperandTypeError
+from plait.ext import Array, Tracer, Value
 from plait.ext.devices import first as first_device
 from plait.ext.ops import elementwise as el
 from plait.ext.rules import resolve
@@ -64,6 +66,30 @@ def placeable(f: Callable[..., R]) -> Callable[..., R]:
         return placed(x, device)
 
     return offering(made, f, _PLACES)
+
+
+def known(x: Any) -> Any:
+    """Return the array that a traced value stands for, if its elements are known; else `x`.
+
+    They are known under transformations that run at once, if each example has the same.
+    """
+    if isinstance(x, Tracer):
+        try:
+            return x.concrete()
+        except ConcretizationError:
+            return x
+    return x
+
+
+def computed(host: np.ndarray) -> Any:
+    """Return an array that a function has computed from numbers.
+
+    Its elements are a constant of the program and not the user's data, so guards of transfers count
+    the copy to the device as explicit.
+    """
+    # The module of transfers is loaded only where there are guards.
+    with ext.transfers.explicit() if config.guarded else nullcontext():
+        return from_numpy(host)
 
 
 # ---- memory --------------------------------------------------------------------------------

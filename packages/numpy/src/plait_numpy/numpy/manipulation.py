@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.errors import ArgumentError, AxisError, ShapeError, Unsupported
 from plait.ext import Tracer, Value, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
@@ -32,7 +32,8 @@ __all__ = [
 
 def _order(order: str, what: str) -> None:
     if order not in ("C", "F"):
-        raise ArgumentError(f'{what}: order must be "C" or "F", not {order!r}', fix='use order="C"')
+        kind = Unsupported if order in ("A", "K") else ArgumentError
+        raise kind(f'{what}: order must be "C" or "F", not {order!r}', fix='use order="C"')
 
 
 @dispatched

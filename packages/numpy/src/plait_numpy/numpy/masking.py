@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, overload
 
-from plait.errors import ArgumentError, NotAnArrayError
+from plait.errors import ArgumentError, NotAnArrayError, Unsupported
 from plait.ext import Literal, Primitive, current, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.surface import overridden
@@ -39,9 +39,9 @@ class OfTwo(Protocol[R]):
 
 
 def unwritten(out: object) -> None:
-    """Raise TypeRule unless `out` is None."""
+    """Raise Unsupported unless `out` is None."""
     if out is not None:
-        raise ArgumentError(
+        raise Unsupported(
             "arrays are never written to, so `out` must be None", fix="use the result"
         )
 

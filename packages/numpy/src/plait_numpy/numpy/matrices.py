@@ -23,7 +23,7 @@ from plait.ext.types import BOOL, BOOLEAN, INTEGER, asked_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike
 
-from .interchange import placeable
+from .interchange import computed, placeable
 from .masking import unwritten
 from .selection import nonzero
 
@@ -75,7 +75,7 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     k = _diagonal_number(k)
     kind = asked_dtype(dtype)
     if k.__class__ is int and not is_symbolic((n, m)) and n * m <= _SMALL:
-        return from_numpy(np.eye(n, m, k).astype(kind))
+        return computed(np.eye(n, m, k).astype(kind))
     return sh.convert(_pattern(n, m, k, el.eq), kind)
 
 
@@ -95,7 +95,7 @@ def identity(n: object, dtype: DTypeLike | None = None) -> Array:
 def _below(n: int, m: int, k: Any) -> Any:
     """Return where a matrix is at or below diagonal `k`."""
     if k.__class__ is int and not is_symbolic((n, m)) and n * m <= _SMALL:
-        return from_numpy(np.tri(n, m, k, dtype=bool))
+        return computed(np.tri(n, m, k, dtype=bool))
     return _pattern(n, m, k, el.le)
 
 
@@ -343,7 +343,7 @@ def _filled(x: Any, values: Any, wrap: bool) -> Any:
 
 def _places(host: tuple) -> tuple:
     kind = asked_dtype(None, 1)
-    return tuple([from_numpy(i.astype(kind)) for i in host])
+    return tuple([computed(i.astype(kind)) for i in host])
 
 
 def _known_sizes(name: str, n: object, k: object, m: object) -> tuple:

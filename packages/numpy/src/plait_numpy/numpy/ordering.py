@@ -7,7 +7,7 @@ imaginary part.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.errors import ArgumentError, OperandTypeError
+from plait.errors import ArgumentError, OperandTypeError, Unsupported
 from plait.ext import Aval, Value
 from plait.ext.ops import sorting
 from plait.ext.ops.reduction import dtype_for_indices
@@ -19,7 +19,7 @@ from plait.typing import Array, ArrayLike, DTypeLike
 
 def _stable(kind: Any, order: object, stable: bool) -> bool:
     if order is not None:
-        raise ArgumentError("arrays have no fields to order by", fix="leave `order` out")
+        raise Unsupported("arrays have no fields to order by", fix="leave `order` out")
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
         raise ArgumentError(f"sort has no kind {kind!r}", fix="leave `kind` out")
     return True if stable is None else bool(stable)

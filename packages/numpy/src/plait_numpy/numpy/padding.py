@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.errors import ArgumentError, OperandTypeError, ShapeError, Unsupported
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import index_in_dim
@@ -61,7 +61,7 @@ def pad(
     known = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
              "symmetric": "reflect_type", **dict.fromkeys(_STATISTICS, "stat_length")}  # fmt: skip
     if mode not in ("constant", "empty", "linear_ramp", *_COPIES, *_STATISTICS):
-        raise ArgumentError(
+        raise Unsupported(
             f"pad has no mode {mode!r}",
             fix=f"use one of constant, empty, linear_ramp, {', '.join((*_COPIES, *_STATISTICS))}",
         )

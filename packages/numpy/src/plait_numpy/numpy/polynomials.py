@@ -26,6 +26,7 @@ from plait.typing import Array, ArrayLike
 from ..exact import matmul
 from ..primitives.linalg.batched_matrices import complex_dtype, identity, real_dtype
 from .contraction import convolve
+from .interchange import computed
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander
 from .transcendental import i0
@@ -414,7 +415,7 @@ def _window(size: Any, host: Callable[[int], np.ndarray], of_places: Callable[[A
     """
     kind = default_dtype(FLOATING)
     if size.__class__ is not Dim:
-        return from_numpy(host(size).astype(kind))
+        return computed(host(size).astype(kind))
     last = el.maximum(sh.size_value(size - 1, kind), 1)
     found = of_places(el.div(sh.iota(kind, (size,)), last))
     one = el.le(sh.size_value(size, kind), 1)

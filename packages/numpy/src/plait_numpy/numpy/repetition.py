@@ -20,6 +20,7 @@ from plait.ext.trace import Value
 from plait.ext.types import BOOL, INTEGER
 from plait.typing import Array, ArrayLike, Axis, Shape
 
+from .interchange import known
 from .manipulation import fixed_size, ravel, reshape
 
 # ---- repeating -----------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def repeat(
     elif not x.aval.ndim:  # as in numpy, a number is a vector of one element
         x = sh.reshape(x, (1,))
     at = normal_axis(axis, x.aval.ndim)
-    times: Any = _counted_out(repeats)
+    times: Any = known(_counted_out(repeats))
     if times.__class__ is Dim or (hasattr(times, "__index__") and not _has_axes(times)
                                     and not isinstance(times, Tracer)):  # fmt: skip
         out = _repeated(x, times if times.__class__ is Dim else times.__index__(), at)
@@ -304,13 +305,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis | None = None) -> A
     x = value(filt)
     if not x.aval.ndim:
         return sh.materialise_at_ground(x)
-    if isinstance(x, Tracer):
+    elements = known(x)
+    if isinstance(elements, Tracer):
         raise ConcretizationError(
             f"the shape of trim_zeros({x!r}) depends on values that are not known while it is "
             "traced",
             fix="trim before, or mask instead",
         )
-    positions = np.nonzero(np.asarray(x))
+    positions = np.nonzero(np.asarray(elements))
     for i in sh.normal_axes(axis, x.aval.ndim):
         n = x.aval.shape[i]
         at = positions[i]

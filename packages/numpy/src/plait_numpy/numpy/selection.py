@@ -22,6 +22,7 @@ from plait.ext.trace import Value
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
+from .interchange import known
 from .masking import unwritten
 
 __all__ = [
@@ -171,6 +172,7 @@ def choose(
     xs = list(el.promoted(given))
     n = len(xs)
     if mode == "raise":
+        index = known(index)
         if isinstance(index, Tracer):
             raise ConcretizationError(
                 f"choose cannot check {index!r}, which is being traced", fix='mode="clip"'
@@ -379,7 +381,7 @@ def _count(name: str, mask: Value, size: int | None) -> int:
 
 def _mask(a: object) -> Any:
     """Return whether elements are not zero, as a numpy array if known, even while tracing."""
-    x = value(a)
+    x = known(value(a))
     if isinstance(x, Tracer) or x.aval.dtype == types.float0:
         return truth(x)
     return np.asarray(x).astype(bool)

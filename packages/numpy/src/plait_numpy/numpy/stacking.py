@@ -26,6 +26,7 @@ from plait.ext.surface import dispatched, judge_widening, value
 from plait.ext.types import asked_dtype
 from plait.typing import Array, ArrayLike, DTypeLike
 
+from .interchange import known
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 
@@ -236,6 +237,7 @@ def _split(what: str, ary: object, sections: Any, axis: int, even: bool) -> list
     if hasattr(sections, "__index__") and not getattr(sections, "ndim", 0):
         positions = _even(what, n, sections.__index__(), even)
     else:
+        sections = known(sections)
         if isinstance(sections, Tracer):
             raise ConcretizationError(
                 f"{what} at {sections!r}, whose values are not known",

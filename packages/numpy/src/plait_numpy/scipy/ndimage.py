@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError, AxisError
+from plait.errors import ArgumentError, AxisError, Unsupported
 from plait.ext import Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.indexing import getitem
@@ -134,7 +134,7 @@ def map_coordinates(
     """
     x = value(input)
     if order not in (0, 1):
-        raise ArgumentError(f"map_coordinates of order {order}", fix="use order 0 or 1")
+        raise Unsupported(f"map_coordinates of order {order}", fix="use order 0 or 1")
     if mode not in _MODES:
         raise ArgumentError(f"there is no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}")
     places = list(coordinates)
