@@ -195,6 +195,29 @@ def test_equal_programs_are_compiled_once():
     assert counts["compile"] == 1 and counts["trace"] == 6
 
 
+def test_functions_are_made_while_caches_are_cleared():
+    """All functions that exist are listed then, and other threads add some."""
+    kept = [plait.jit(lambda x: x + 1) for _ in range(2000)]
+    done = threading.Event()
+
+    def make():
+        while not done.is_set():
+            functions = [lambda x: x * 2 for _ in range(50)]
+            assert plait.eval_shape(plait.jit(functions[0]), 1).shape == ()
+            kept[-50:] = map(plait.jit, functions)
+
+    with ThreadPoolExecutor(3) as pool:
+        makers = [pool.submit(make) for _ in range(3)]
+        try:
+            for _ in range(80):
+                plait.clear_caches()
+        finally:
+            done.set()
+        for maker in makers:
+            maker.result()
+    assert int(kept[0](1)) == 2
+
+
 def test_asyncio():
     """Tasks and threads of an event loop, inside a transformation and around it."""
 

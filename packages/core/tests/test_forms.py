@@ -92,11 +92,15 @@ def test_forms_that_alternate():
             np.testing.assert_allclose(f(*args, **kwargs), sum(leaves) * np.asarray(k))
 
 
+class LookedUp(BaseException):
+    """What no call takes for a miss."""
+
+
 class Anything(dict):
     """A table that has an entry for every call, and so shows which calls come to look into it."""
 
     def __missing__(self, key):
-        raise AssertionError(f"a call was looked up: {key}")
+        raise LookedUp
 
 
 def test_a_call_of_another_form_misses():
@@ -104,7 +108,7 @@ def test_a_call_of_another_form_misses():
     form = CallForm(flatten((({"a": 0, "b": 0}, 0), {"k": 0}))[1], "aasa")
     way = taker(form, Anything(), lambda args, kwargs: seen.append((args, kwargs)))
     x = plait.numpy.asarray(X)
-    with pytest.raises(AssertionError, match="looked up"):
+    with pytest.raises(LookedUp):
         way(({"a": x, "b": x}, 1), {"k": x})
     for args, kwargs in [
         ((), {}),
@@ -164,7 +168,7 @@ def test_ordinary_forms_have_a_text(name):
     way = taker(CallForm(tree, "a" * len(leaves)), Anything(), lambda args, kwargs: "slow")
     assert way is not None
     x = plait.numpy.asarray(X)
-    with pytest.raises(AssertionError, match="looked up"):
+    with pytest.raises(LookedUp):
         way(*ALIKE[name](lambda: x))
     assert way((x, x, x), {}) == way((), {"z": x}) == "slow"
 

@@ -10,13 +10,13 @@ Invariant: emptying a table changes no result.
 
 import gc
 import threading
-import weakref
 from collections.abc import Callable
 
 from .config import config
+from .living import Living
 
 _LARGEST, _SELDOM = 1500, 16
-_tables: weakref.WeakSet[Callable[[], None]] = weakref.WeakSet()
+_tables: Living[Callable[[], None]] = Living()
 _lock = threading.Lock()
 
 
@@ -28,7 +28,7 @@ def emptied_by(forget: Callable[[], None]) -> Callable[[], None]:
 
 def forget_all() -> None:
     """Empty all tables."""
-    for forget in list(_tables):
+    for forget in _tables.each():
         forget()
 
 

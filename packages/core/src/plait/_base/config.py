@@ -13,12 +13,12 @@ that is the same exactly when all settings are.
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .errors import LateSetting, PlaitError
+from .living import Living
 from .tracebacks import border, show_all
 
 __all__ = ["Config", "config"]
@@ -378,7 +378,7 @@ class Config:
     def __init__(self):
         object.__setattr__(self, "_values", {})
         object.__setattr__(self, "_frozen", {})
-        object.__setattr__(self, "_watchers", weakref.WeakSet())
+        object.__setattr__(self, "_watchers", Living())
         object.__setattr__(self, "_blocks", [])
         object.__setattr__(self, "_lock", threading.RLock())
         values: dict[str, Any] = {}
@@ -421,7 +421,7 @@ class Config:
 
     def notify(self) -> None:
         """Call all watchers, as a change of a setting does: they drop executables."""
-        for changed in list(self._watchers):
+        for changed in self._watchers.each():
             changed()
 
     def watch(self, changed: Callable[[], None]) -> None:

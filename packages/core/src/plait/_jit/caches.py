@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._base import code_memory
 from .._base.config import config
+from .._base.living import Living
 from .._core.fitting import Fit, chosen, fit_of, static_parts
 from ..tree import TreeDef
 
@@ -104,7 +105,7 @@ def _nobody() -> None:
 
 _ATTRIBUTE = "__plait_traces__"
 _kept: dict[int, Traces] = {}
-_all: "weakref.WeakValueDictionary[int, Traces]" = weakref.WeakValueDictionary()
+_all: Living[Traces] = Living()
 
 
 def kept(f: Callable[..., Any]) -> Traces:
@@ -134,14 +135,14 @@ def kept(f: Callable[..., Any]) -> Traces:
             store[k] = traces
     except TypeError:
         return traces
-    _all[id(traces)] = traces
+    _all.add(traces)
     return traces
 
 
 @code_memory.emptied_by
 def kept_traces_cleared() -> None:
     """Drop the traces of all functions."""
-    for traces in list(_all.values()):
+    for traces in _all.each():
         traces.clear()
 
 

@@ -28,6 +28,7 @@ from .._base.argument_names import parameter_names
 from .._base.config import config
 from .._base.errors import ArgumentError
 from .._base.lazy import later
+from .._base.living import Living
 from .._base.source import where_defined
 from .._base.surroundings import Surroundings, around, last_asked
 from .._base.tracebacks import border
@@ -250,13 +251,13 @@ BoundCall = tuple[Version, Args, Kwargs]
 """A version, and the arguments of a call that are not static."""
 
 
-_STATES: weakref.WeakSet["JittedState"] = weakref.WeakSet()
+_states: Living["JittedState"] = Living()
 """The state of each jitted function."""
 
 
 def forget_calls() -> None:
     """Drop the traces and executables that jitted functions hold."""
-    for state in list(_STATES):
+    for state in _states.each():
         state.clear_cache()
 
 
@@ -290,7 +291,7 @@ class JittedState:
         self.choices: dict[Hashable, list[Any]] = {}
         """The placements that the compiler chose, by program and destinations."""
         found = weakref.ref(self)
-        _STATES.add(self)
+        _states.add(self)
 
         def again(args: Args, kwargs: Kwargs) -> Any:
             state = found()
