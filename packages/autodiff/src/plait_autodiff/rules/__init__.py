@@ -13,7 +13,6 @@ from . import (
     elementwise,
     fourier,
     indexing,
-    keys,
     opaque,
     reduction,
     scattering,
@@ -24,6 +23,6 @@ from . import (
 
 __all__ = [
     "callbacks", "collective", "contraction", "control", "convolution", "cumulative",
-    "elementwise", "fourier", "indexing", "keys", "opaque", "reduction", "scattering", "shape",
+    "elementwise", "fourier", "indexing", "opaque", "reduction", "scattering", "shape",
     "sorting", "windows",
 ]  # fmt: skip
