@@ -63,7 +63,7 @@ def test_an_array_that_is_donated_and_used_is_refused(lies, told, donated):
     f = plait.jit(lambda a, b: (a + 1, b * 2), donate_argnums=donated)
     host = np.arange(64, dtype=np.float32).reshape(8, 8)
     x = device_put(host, lies("x", "y"))
-    told(lambda: f(x, x), "argument 0", "argument 1", "donated", "x.copy()")
+    told(lambda: f(x, x), "argument `a`", "argument `b`", "donated", "x.copy()")
     np.testing.assert_array_equal(x, host)  # nothing was run, nothing was taken
     y, z = f(x, x.copy())
     np.testing.assert_array_equal(y, host + 1)
@@ -74,8 +74,8 @@ def test_in_trees_and_closures(lies, told):
     host = np.ones((8, 8), np.float32)
     x, other = device_put(host, lies("x", "y")), device_put(host, lies("x", "y"))
     f = plait.jit(lambda t, u: {k: v + u for k, v in t.items()}, donate_argnums=0)
-    told(lambda: f({"a": other, "b": x}, x), "argument 1", "argument 2")
-    told(lambda: f({"a": x, "b": x}, other), "argument 0", "argument 1")
+    told(lambda: f({"a": other, "b": x}, x), "`t['b']`", "`u`")
+    told(lambda: f({"a": x, "b": x}, other), "`t['a']`", "`t['b']`")
     g = plait.jit(lambda a: a + x, donate_argnums=0)
     told(lambda: g(x), "argument 0", "array 0", "closes over")
     np.testing.assert_array_equal(g(other), host + 1)
@@ -85,7 +85,7 @@ def test_of_arrays_without_elements(lies, told):
     """They share no memory; the same one twice is refused as others are."""
     x, y = [device_put(np.ones((0, 8), np.float32), lies(None, "y")) for _ in range(2)]
     f = plait.jit(lambda a, b: (a + 1, b * 2), donate_argnums=0)
-    told(lambda: f(x, x), "argument 0", "argument 1")
+    told(lambda: f(x, x), "argument `a`", "argument `b`")
     assert [z.shape for z in f(x, y)] == [(0, 8)] * 2
 
 

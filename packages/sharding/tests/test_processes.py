@@ -176,7 +176,7 @@ def test_donation():
     for told in ran("everything"):
         assert told["donated"] == [True, False]
         three_parts(told["gone"], "DeletedArrayError", "donated")
-        three_parts(told["twice"], "ArgumentError", "argument 0 is donated, and argument 1")
+        three_parts(told["twice"], "RuntimeRefusal", "argument 0 is donated, and argument 1")
         np.testing.assert_allclose(told["new"], 0.5 * a, rtol=1e-5)
         np.testing.assert_allclose(told["later"], 0.5 * a - 20 * 0.5 * a, rtol=1e-4, atol=1e-5)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import events
 from .._base import jaxlib_api, lazy
-from .._base.errors import ArgumentError
+from .._base.errors import RuntimeRefusal
 from .._core.array import failure
 from .._core.buffers import move
 from .._core.processes import Flight, expect_present, explained, in_flight
@@ -176,14 +176,14 @@ def each_once(run: Callable, donated: Sequence[int], constants: int) -> Callable
                         raise used_twice(taken[place], i)
         return run(bufs)
 
-    def used_twice(*numbers: int) -> ArgumentError:
+    def used_twice(*numbers: int) -> RuntimeRefusal:
         first, other = [
             f"array {i}, which the function closes over,"
             if i < constants
             else f"argument {i - constants}"
             for i in numbers
         ]
-        return ArgumentError(
+        return RuntimeRefusal(
             f"the memory of {first} is donated, and {other} uses it too (arguments are counted "
             "from 0, one for each array in trees, without static ones)",
             fix="give the array once, or a copy of it: x.copy()",
