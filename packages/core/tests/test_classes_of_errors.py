@@ -59,7 +59,7 @@ def test_the_runtime_prints_nothing_of_memory_that_is_donated_twice(capfd):
     for wrong in (donated_twice, donated_and_read):
         with pytest.raises(errors.ArgumentError, match="another argument uses it too.*`y`"):
             wrong()
-    assert "Execut" not in capfd.readouterr().err
+    assert "donate" not in capfd.readouterr().err
 
 
 class Unequal:
