@@ -44,7 +44,7 @@ def recorded() -> str:
 
 @cache
 def snapshot() -> str:
-    """What the code offers, seen by a process in which no package has added to its classes."""
+    """The snapshot of the code, in a process where no package has added to its classes."""
     command = [sys.executable, "-c", "import ext_api; print(ext_api.snapshot(), end='')"]
     docs = str(ROOT / "docs")
     done = subprocess.run(command, cwd=docs, capture_output=True, text=True, check=True,

@@ -92,8 +92,8 @@ def command(line: str, folder: Path | None = None, plugins: str = "off") -> tupl
 
 
 def problems(printed: str) -> list[str]:
-    """What the doctor found, one text each, with what to type: what one command repairs stands
-    above it in a row."""
+    """The faults that the doctor found, one text each, with the command for it; one command for
+    several stands below the last."""
     found = re.split(r"^\d+\. ", printed, flags=re.M)[1:]
     for at in reversed(range(len(found) - 1)):
         if found[at].count("\n") == 1:
@@ -291,7 +291,7 @@ def test_doctor_finds_a_sibling_that_is_too_old(plugin, case):
 
 def test_doctor_reports_what_follows_from_a_range_once(plugin):
     """Plugins of older versions are named one by one, with one command; what fails to import from
-    them is no fault of its own."""
+    them is not reported as another fault."""
     plugin("rival", API.replace("good", "rival"), requires=("plait-core>=99",))
     plugin("third", API.replace("good", "third"), requires=("plait-core<0.1",))
     glue = f"{API}[plait.tables]\ncolour = good:colour_rules\n"

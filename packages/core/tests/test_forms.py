@@ -93,7 +93,7 @@ def test_forms_that_alternate():
 
 
 class LookedUp(BaseException):
-    """What no call takes for a miss."""
+    """An exception that calls do not take for a miss."""
 
 
 class Anything(dict):

@@ -157,8 +157,9 @@ def jit(
         function runs.
       backend: the platform; this process has one.
       inline: staged calls become the operations of `fun` instead of one call.
-      compiler_options: names and values of XLA's flags, for this program alone; of no
-        account under a transformation, and refused where another jitted function calls `fun`.
+      compiler_options: names and values of XLA's flags, for this program alone.  They
+        have no effect under a transformation, and are refused where another jitted function calls
+        `fun`.
       tier: "fast" cuts compile time to a third; the program may run up to three times slower, with
         results that are equal up to rounding.  "both" runs the fast program until a thread has
         compiled the full one.  None: `plait.config.tier`, which is "full".

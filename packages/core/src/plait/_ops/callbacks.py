@@ -14,6 +14,7 @@ import numpy as np
 from .._base.errors import ArgumentError, NotAnArrayError, OperandTypeError, PlaitError
 from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
+from .._base.pjrt_plugins import GPUS
 from .._base.source import defined_at, where_defined
 from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
@@ -148,7 +149,7 @@ def _target(platforms: tuple[str, ...]) -> str:
     """
     if platforms == ("cpu",):
         return "xla_ffi_python_cpu_callback"
-    if platforms in (("cuda",), ("rocm",)):
+    if len(platforms) == 1 and platforms[0] in GPUS:
         return "xla_ffi_python_gpu_callback"
     raise PlaitError(
         f"a callback to Python cannot be lowered for {' and '.join(platforms)}",

@@ -15,10 +15,12 @@ from .._base.config import config
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
+from .._base.pjrt_plugins import GPUS
 from .._core.array import as_value
 from .._core.dispatch import dispatched
 from .._core.primitive import Ints, primitive
 from .._types.avals import (
+    FLOAT32,
     INT32,
     INTEGER,
     NOTHING,
@@ -158,11 +160,19 @@ def _(
     numbers = _numbers(contract, shared)
     config = precision_config(precision)
     if _is_doubled(e.unit.platforms, ins[0], contract[0]):
-        wide = [aval.with_dtype(INT32) for aval in (*ins, *outs)]
+        kind = _wide_enough(outs[0])
+        wide = [aval.with_dtype(kind) for aval in (*ins, *outs)]
         xs = [e.op("stablehlo.convert", [x], aval) for x, aval in zip(xs, wide)]
         made = e.op("stablehlo.dot_general", xs, wide[2], dot_dimension_numbers=numbers, **config)
         return e.op("stablehlo.convert", [made], outs[0])
     return e.op("stablehlo.dot_general", xs, outs[0], dot_dimension_numbers=numbers, **config)
+
+
+def _wide_enough(out: Aval) -> np.dtype:
+    """Return a dtype of at least 32 bits whose sums have the values of `out` after conversion."""
+    if out.dtype.itemsize >= 4:
+        return out.dtype
+    return INT32 if out.category == INTEGER else FLOAT32
 
 
 def _is_doubled(platforms: tuple[str, ...], x: Aval, contract: Sequence[Any]) -> bool:
@@ -171,7 +181,7 @@ def _is_doubled(platforms: tuple[str, ...], x: Aval, contract: Sequence[Any]) ->
     jaxlib 0.11 does so for integers of 8 bits unless the library multiplies them, which it does for
     sums of a multiple of 16 products.
     """
-    if x.dtype.itemsize > 1 or x.category != INTEGER or {"cuda", "rocm"}.isdisjoint(platforms):
+    if x.dtype.itemsize > 1 or x.category != INTEGER or GPUS.keys().isdisjoint(platforms):
         return False
     sizes = [x.shape[a] for a in contract]
     return is_symbolic(sizes) or math.prod(sizes) % 16 != 0

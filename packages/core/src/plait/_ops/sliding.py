@@ -16,6 +16,7 @@ import numpy as np
 
 from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
+from .._base.pjrt_plugins import GPUS
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._core.staging import staged
@@ -34,7 +35,7 @@ __all__ = ["slide"]
 
 INFINITE = float("inf")
 FLOAT64 = np.dtype(np.float64)
-LACKING = frozenset(("cuda", "rocm"))
+LACKING = frozenset(GPUS)
 """Platforms whose libraries have convolutions of floating-point numbers only."""
 
 
@@ -73,7 +74,7 @@ def lowered(
     """Lower `conv_general`; a rule of the table `lower`."""
     cpu = e.unit.platforms == ("cpu",)
     if ins[0].category != FLOATING and not LACKING.isdisjoint(e.unit.platforms):
-        f = _without_floats(ins, params)
+        f = _replacement(ins, params)
         if f is not None:
             return e.program(staged(lambda x, y: [f(x, y, params)], ins), xs)[0]
     way = _better_groups(ins, params) if cpu and not e.is_divided else None
@@ -89,7 +90,7 @@ def lowered(
     return e.program(staged(lambda x, y: [_checked(x, y, careful, params)], ins), xs)[0]
 
 
-def _without_floats(ins: Sequence[Aval], params: dict[str, Any]) -> Callable | None:
+def _replacement(ins: Sequence[Aval], params: dict[str, Any]) -> Callable | None:
     """Return how to compute a convolution of complex numbers or integers; None if unknown."""
     if ins[0].category == COMPLEX:
         return _by_parts

@@ -182,7 +182,7 @@ def _by_square(r: Ragged, x: Value) -> list:
         k = q.shape[-1]  # the same size may be written in another way in `rest`
         rest = pnp.matrix_transpose(pnp.reshape(rest, (*rest.shape[:-2], k, k)))
         left, values, right = pnp.linalg.svd(rest, full_matrices=False)
-        return [values, q @ left, right @ pnp.matrix_transpose(p)]
+        return [values, la.times(q, left), la.times(right, pnp.matrix_transpose(p))]
 
 
 def _taken(x: Value, at: Any, axis: int) -> Any:
