@@ -846,7 +846,8 @@ def release(session: nox.Session) -> None:
     `-- PACKAGE --build`: build it without running its tests, and add nothing.
 
     What is built is the commit, twice and to the same bytes; its tests run as the source
-    distribution has them, against the tree's core and the oldest and newest released ones.
+    distribution has them, against the oldest and newest released cores, and the tree's if that is
+    another.
     """
     packages, session.posargs[:] = list(session.posargs), []
     only_built = "--build" in packages
@@ -905,9 +906,10 @@ def released_cores(session: nox.Session, package: str) -> list[tuple[str, list[s
     """The wheels of core to test a package against, each with a name; its own for core itself."""
     if package == "core":
         return [("itself", [])]
-    found = [("tree", wheels(session, "core"))]
-    for core in releasing.cores(package):
-        found.append((core.tag, [released_wheel(session, core)]))
+    released = releasing.cores(package)
+    found = [(core.tag, [released_wheel(session, core)]) for core in released]
+    if all(releasing.changed_since(core.commit, core.folder) for core in released):
+        found.append(("tree", wheels(session, "core")))
     return found
 
 

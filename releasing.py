@@ -266,3 +266,9 @@ def cores(package: str) -> list[Release]:
     needs = project(ROOT / "packages" / package)["dependencies"]
     found = [r for r in released(CORE) if admits(needs, r.version)]
     return [*dict.fromkeys([*found[:1], *found[-1:]])]
+
+
+def changed_since(commit: str, folder: str) -> bool:
+    """Whether files of a folder of this tree, committed or not, differ from those of a commit."""
+    differ = git("diff", "--name-only", commit, "--", folder)
+    return bool(differ or git("ls-files", "--others", "--exclude-standard", "--", folder))
