@@ -56,3 +56,20 @@ def test_a_name_that_is_misspelt(path):
         with pytest.raises(AttributeError, match="did you mean") as e:
             getattr(MODULES[path], name[:3] + name[4:])
         assert f"{path}.{name}" in str(e.value)
+
+
+@pytest.mark.parametrize("asked", ["plait", "plait.numpy", "plait.lax", "plait.nn"])
+@pytest.mark.parametrize("home", ["plait", "plait.numpy", "plait.nn", "plait.lax", "plait.random"])
+def test_a_name_that_another_module_has(asked, home):
+    """The fix is an expression that has the object, whatever module of ours holds it."""
+    here, there = import_module(asked), import_module(home)
+    names = [n for n in getattr(there, "__all__", dir(there)) if not hasattr(here, n)]
+    assert names or asked == home
+    for name in names:
+        with pytest.raises(AttributeError) as e:
+            getattr(here, name)
+        fix = str(e.value).splitlines()[-1].strip()
+        assert fix.startswith("write "), fix
+        written = fix.removeprefix("write ")
+        if written.endswith(f".{name}"):  # another says how it is called, or what is written here
+            eval(written)

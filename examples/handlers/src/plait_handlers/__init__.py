@@ -50,7 +50,7 @@ def observe(x: ext.Aval, *parameters: ext.Aval, name: str, kind: str, data: bool
     return x
 
 
-ext.expand_rules.rule(observe)(lambda x, *parameters, **params: x)
+ext.expand_rules.rule(observe)(lambda x, /, *parameters, **params: x)
 ext.eager_rules.rule(observe)(lambda args, params: args[0])
 
 
@@ -60,7 +60,7 @@ def _(args, params):
     raise ext.PlaitError(what, fix="run the function under a handler: seed(f, key)")
 
 
-ext.lower_rules.rule(draw)(lambda e, xs, ins, outs, **params: ext.eager_rules[draw](xs, params))
+ext.lower_rules.rule(draw)(lambda e, xs, ins, outs, /, **params: ext.eager_rules[draw](xs, params))
 
 
 def sample(name, dist):

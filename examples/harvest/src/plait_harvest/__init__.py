@@ -29,7 +29,7 @@ def sow_p(x: ext.Aval, *, tag: str, name: str) -> ext.Aval:
     return x
 
 
-ext.expand_rules.rule(sow_p)(lambda x, **params: x)
+ext.expand_rules.rule(sow_p)(lambda x, /, **params: x)
 ext.eager_rules.rule(sow_p)(lambda args, params: args[0])
 
 

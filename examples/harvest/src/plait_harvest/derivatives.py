@@ -9,5 +9,5 @@ from . import sow_p
 
 
 @jvp_rules.rule(sow_p)
-def _(xs, ts, **params):
+def _(xs, ts, /, **params):
     return sow_p.bind(*xs, **params), ts[0]

@@ -45,7 +45,7 @@ class Interval(ext.Carrier):
 
 
 @interval_rules.rule(ext.Increasing, ext.Structural, ext.Indexing)
-def _(prim, lo, hi, **params):
+def _(prim, lo, hi, /, **params):
     exact = all(a is b or a.aval.inexact for a, b in zip(lo, hi))
     if ext.Indexing in prim.traits and not exact:
         raise ext.PlaitError(f"an index of {prim} is not exact", fix="index by plain integers")
@@ -53,7 +53,7 @@ def _(prim, lo, hi, **params):
 
 
 @interval_rules.rule(ext.Decreasing)
-def _(prim, lo, hi, **params):
+def _(prim, lo, hi, /, **params):
     return prim.bind(*hi, **params), prim.bind(*lo, **params)
 
 
@@ -69,7 +69,7 @@ def _(lo, hi):
 for _p in (dot_general, conv_general):
 
     @interval_rules.rule(_p)
-    def _(lo, hi, prim=_p, **params):
+    def _(lo, hi, prim=_p, /, **params):
         """By midpoint and radius (Rump, "Fast and parallel interval arithmetic", 1999)."""
         m, n = ((a + b) * 0.5 for a, b in zip(lo, hi))
         r, s = hi[0] - m, hi[1] - n

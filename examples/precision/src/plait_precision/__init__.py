@@ -35,7 +35,7 @@ DTYPES = {"bfloat16": np.dtype(dtypes.bfloat16), "float16": np.dtype(np.float16)
 precision_rules = ext.RuleTable(
     "precision",
     doc="rule(dtype, *operands, **params) -> result; by default an operation is left alone",
-    default=lambda prim, dtype, *operands, **params: prim.bind(*operands, **params),
+    default=lambda prim, dtype, /, *operands, **params: prim.bind(*operands, **params),
 )
 
 
@@ -63,7 +63,7 @@ class Mixed(ext.Carrier):
 for _p in (dot_general, conv_general):
 
     @precision_rules.rule(_p)
-    def _(dtype, x, y, prim=_p, **params):
+    def _(dtype, x, y, prim=_p, /, **params):
         if x.dtype == y.dtype == FLOAT32:
             x, y = convert(x, dtype), convert(y, dtype)
         return prim.bind(x, y, **params)

@@ -74,7 +74,7 @@ def each(f, masks):
 
 
 @sparsity_rules.rule(ext.Elementwise)
-def _(prim, operands, masks, **params):
+def _(prim, operands, masks, /, **params):
     return [union(masks)] if prim.many else union(masks)
 
 
@@ -85,12 +85,12 @@ def _(operands, masks):
 
 
 @sparsity_rules.rule(ext.Structural)
-def _(prim, operands, masks, **params):
+def _(prim, operands, masks, /, **params):
     return each(lambda *ms: prim.bind(*ms, **params), masks)
 
 
 @sparsity_rules.rule(ext.Reduction)
-def _(prim, operands, masks, axes, **params):
+def _(prim, operands, masks, /, *, axes, **params):
     return masks[0].any(axes)
 
 
@@ -102,7 +102,7 @@ def _(prim, operands, masks, axis, reverse):
 
 
 @sparsity_rules.rule(ext.Indexing)
-def _(prim, operands, masks, **params):
+def _(prim, operands, masks, /, **params):
     """Read and write masks in place of numbers; indices are used as they are."""
 
     def moved(*ms):
@@ -114,14 +114,14 @@ def _(prim, operands, masks, **params):
 
 
 @sparsity_rules.rule(sort_)
-def _(operands, masks, **params):
+def _(operands, masks, /, **params):
     """Which element a result was depends on the values: the mask is that of all along the axis."""
     spread = [pnp.broadcast_to(m.any(params["axis"], keepdims=True), m.shape) for m in masks]
     return [union(spread)] * len(masks)
 
 
 @sparsity_rules.rule(dot_general)
-def _(operands, masks, **params):
+def _(operands, masks, /, **params):
     ones = [pnp.ones_like(x) for x in operands]
 
     def touched(*ms):

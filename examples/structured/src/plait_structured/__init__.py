@@ -55,7 +55,7 @@ structured_rules = ext.RuleTable(
     "structured",
     signature="(*operands, **params)",
     doc="an array, LowRank or Diagonal; NotImplemented: operands become arrays",
-    default=lambda prim, *operands, **params: NotImplemented,
+    default=lambda prim, /, *operands, **params: NotImplemented,
 )
 
 
@@ -168,7 +168,7 @@ def dispatch(prim, operands, params):
     return NotImplemented
 
 
-def product(left, right, contract, **params):
+def product(left, right, /, *, contract, **params):
     """Return the product if it is one of matrices, `left @ right`, and else NotImplemented."""
     sides = [x.ndim if type(x) not in KINDS else 2 for x in (left, right)]
     if contract != ((sides[0] - 1,), (0,)) or params["shared"] != ((), ()):

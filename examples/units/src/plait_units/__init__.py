@@ -113,7 +113,7 @@ def same(what: Any, *units: Unit | None) -> Unit | None:
     return next(iter(found), None)
 
 
-def pure(what: Any, *units: Unit | None, **params: Any) -> Unit | None:
+def pure(what: Any, /, *units: Unit | None, **params: Any) -> Unit | None:
     """No unit, of values without one; an error for others."""
     for u in units:
         if u not in (None, ONE):
@@ -125,7 +125,7 @@ def pure(what: Any, *units: Unit | None, **params: Any) -> Unit | None:
 
 
 @units_rules.rule(ext.Linear, ext.Structural, ext.Indexing)
-def _(prim, *units, **params):
+def _(prim, /, *units, **params):
     """What is linear, or moves elements, has one unit throughout."""
     return list(units) if prim.many else same(prim, *units)
 
@@ -140,7 +140,7 @@ for _p in (*el.COMPARISONS, el.is_finite, el.sign, red.argmax_, red.argmin_, sor
 for _p in (cumulative.cumprod_, indexing.scatter_mul_, red.reduce_prod):
     units_rules.rule(_p)(partial(pure, _p))
 for _p in (el.mul, contraction.dot_general, convolution.conv_general):
-    units_rules.rule(_p)(lambda x, y, **params: (x or ONE) * (y or ONE))
+    units_rules.rule(_p)(lambda x, y, /, **params: (x or ONE) * (y or ONE))
 for _p, _n in (el.sqrt, Fraction(1, 2)), (el.rsqrt, Fraction(-1, 2)), (el.cbrt, Fraction(1, 3)):
     units_rules.rule(_p)(lambda unit, _n=_n: unit**_n)
 units_rules.rule(sorting.sort_)(lambda *units, **params: list(units))

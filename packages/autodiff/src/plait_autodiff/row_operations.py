@@ -79,7 +79,7 @@ def rowwise(prim: Primitive, how: Rowwise) -> None:
         return _divided(prim, how, split, args, params)
 
     @transpose_rules.rule(prim)
-    def _(cts: list[Any], *args: Value | Linear, **params: object):
+    def _(cts: list[Any], /, *args: Value | Linear, **params: object):
         return _reversed(prim, how, cts, args, params)
 
 

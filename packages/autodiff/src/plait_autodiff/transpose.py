@@ -121,7 +121,7 @@ def free_of_shardings(e: Eqn, rule: Callable[..., Any]) -> Callable[..., Any]:
     if e.prim.higher is not None:
         return rule
 
-    def free(ct: Value, *ins: "Value | Linear", **params: object) -> Any:
+    def free(ct: Value, /, *ins: "Value | Linear", **params: object) -> Any:
         cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
         without = [
             Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins
@@ -206,7 +206,7 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
     return found
 
 
-def _said_otherwise(e: Eqn, ct: Value | list[Any], *ins: "Linear", **params: object) -> list:
+def _said_otherwise(e: Eqn, ct: Value | list[Any], /, *ins: "Linear", **params: object) -> list:
     """Transpose the expansion that the operation's `expand` rule gives."""
     say = expand_rules.find(e.prim)
     if say is None:

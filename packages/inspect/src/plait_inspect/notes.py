@@ -39,7 +39,7 @@ def bytes_of(aval: Any) -> int:
 
 
 @note_rules.rule(Collective)
-def _(prim: object, avals: Any, outs: object, **params: object) -> str:
+def _(prim: object, avals: Any, outs: object, /, **params: object) -> str:
     names = params.get("axes") or params.get("name") or ()
     over = ", ".join(map(repr, names)) if isinstance(names, tuple) else repr(names)
     return f"sends {sum(map(bytes_of, avals)):,} bytes over {over}" if avals else ""

@@ -23,7 +23,7 @@ from .primitives import (
 def _give(prim: Primitive) -> None:
     """Register rules in both tables that look up the registries when they run."""
 
-    def jvp(xs: Any, ts: Any, **params: object) -> tuple[Any, Any]:
+    def jvp(xs: Any, ts: Any, /, **params: object) -> tuple[Any, Any]:
         rule = primitive_jvps.get(prim)
         if rule is None:
             raise jvp_rules.missing(prim.operation)
@@ -33,7 +33,7 @@ def _give(prim: Primitive) -> None:
             return list(map(as_value, out)), list(map(_tangent, dot))
         return as_value(out), _tangent(dot)
 
-    def transpose(ct: Any, *xs: Any, **params: object) -> list[Any]:
+    def transpose(ct: Any, /, *xs: Any, **params: object) -> list[Any]:
         rule = primitive_transposes.get(prim)
         if rule is None:
             raise transpose_rules.missing(prim.operation)

@@ -46,7 +46,7 @@ class HiPrimitive:
     def __init__(self, name: str):
         self.name = name
 
-    def bind(self, *args: Any, **params: object) -> Any:
+    def bind(self, /, *args: Any, **params: object) -> Any:
         """Raise MissingName."""
         raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} cannot be applied")
 

@@ -33,7 +33,7 @@ class Traced:
     def __init__(self, fun: Callable[..., Any], multiple_results: bool):
         self.fun, self.multiple_results = fun, multiple_results
 
-    def __call__(self, ctx: LoweringRuleContext, *xs: Any, **params: object) -> list[Any]:
+    def __call__(self, ctx: LoweringRuleContext, /, *xs: Any, **params: object) -> list[Any]:
         """Emit the function's operations, inside of another rule."""
         program = staged(
             lambda *vs: (
@@ -68,7 +68,7 @@ def register_lowering(
         expand_with(prim, rule.fun)
         return rule
 
-    def lower(e: Emitter, xs: Any, ins: Any, outs: Any, **params: Any) -> Any:
+    def lower(e: Emitter, xs: Any, ins: Any, outs: Any, /, **params: Any) -> Any:
         ctx = LoweringRuleContext(prim, ins, outs, e)
         with e.ip, e.where:  # type: ignore[union-attr]
             got = rule(ctx, *xs, **free(params))

@@ -22,7 +22,7 @@ from .primitives import (
 def _give(prim: Primitive) -> None:
     """Register a rule that looks up the registries when it runs."""
 
-    def mapped(batch: Batch, xs: Any, dims: Any, **params: object) -> tuple[Any, Any]:
+    def mapped(batch: Batch, xs: Any, dims: Any, /, **params: object) -> tuple[Any, Any]:
         rest = tuple(xs), tuple(dims)
         if prim in fancy_primitive_batchers:
             axis = SimpleNamespace(size=batch.size, name=batch.axis_name, spmd_name=None)

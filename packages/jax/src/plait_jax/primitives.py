@@ -178,7 +178,7 @@ class Primitive:
         """Return (functions, parameters) to `bind` it with."""
         return [], params
 
-    def bind(self, *args: object, **params: object) -> Any:
+    def bind(self, /, *args: object, **params: object) -> Any:
         """Apply it under the current interpreter; return its result or results."""
         values = [a if isinstance(a, Value) else as_value(a) for a in args]
         return current().apply(self.operation, values, _hold(params))
@@ -251,7 +251,7 @@ class Primitive:
         return list(map(as_value, out)) if self.multiple_results else as_value(out)
 
 
-def apply_primitive(prim: Any, *args: Any, **params: object) -> Any:
+def apply_primitive(prim: Any, /, *args: Any, **params: object) -> Any:
     """Compile a primitive and run it; as an implementation, this means it has no other."""
     return prim.bind(*args, **params)
 
@@ -305,7 +305,7 @@ class Named:
         """Return (functions, parameters) to `bind` it with."""
         return [], params
 
-    def bind(self, *args: object, **params: object) -> Any:
+    def bind(self, /, *args: object, **params: object) -> Any:
         """Apply it under the current interpreter; parameters have JAX's names."""
         row = spelling(self.operation.name)
         ours = {theirs: mine for mine, theirs in row.params.items()}
@@ -347,7 +347,7 @@ class Said(Named):
         """True if it has a list of results."""
         return self._many
 
-    def bind(self, *args: object, **params: object) -> Any:
+    def bind(self, /, *args: object, **params: object) -> Any:
         """Apply the function under the current interpreter."""
         out = self._say(*args, **params)
         return list(out) if self._many else out
@@ -451,7 +451,7 @@ def zero_from_primal(tree: object, symbolic_zeros: bool = False) -> Any:
 def defjvp(prim: Any, *rules: Rule | None) -> None:
     """Register one derivative rule per operand: `rule(t, *xs, **params)`."""
 
-    def jvp(xs: Any, ts: Any, **params: object) -> tuple[Any, Any]:
+    def jvp(xs: Any, ts: Any, /, **params: object) -> tuple[Any, Any]:
         dots = [
             rule(t, *xs, **params)
             for rule, t in zip(rules, ts, strict=True)
@@ -472,13 +472,13 @@ def _sum(xs: Iterable[Any]) -> Any:
 
 def deflinear(prim: Any, transpose: Rule) -> None:
     """Declare a primitive linear in all operands together; its transpose rule takes no operands."""
-    deflinear2(prim, lambda ct, *xs, **params: transpose(ct, **params))
+    deflinear2(prim, lambda ct, /, *xs, **params: transpose(ct, **params))
 
 
 def deflinear2(prim: Any, transpose: Rule) -> None:
     """Declare a primitive linear in all operands together, and register its transpose rule."""
 
-    def jvp(xs: Any, ts: Any, **params: object) -> tuple[Any, Any]:
+    def jvp(xs: Any, ts: Any, /, **params: object) -> tuple[Any, Any]:
         return prim.bind(*xs, **params), prim.bind(*map(instantiate_zeros, ts), **params)
 
     primitive_jvps[prim], primitive_transposes[prim] = jvp, transpose
@@ -489,4 +489,4 @@ def deflinear2(prim: Any, transpose: Rule) -> None:
 
 def defvectorized(prim: Any) -> None:
     """Declare that a primitive of one operand acts on each element separately."""
-    primitive_batchers[prim] = lambda xs, dims, **params: (prim.bind(*xs, **params), dims[0])
+    primitive_batchers[prim] = lambda xs, dims, /, **params: (prim.bind(*xs, **params), dims[0])

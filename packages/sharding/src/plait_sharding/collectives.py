@@ -38,7 +38,7 @@ class Binder(NamedTuple):
     def lowering(self, prim: Primitive) -> Any:
         """Return the lowering rule of a primitive on this mesh."""
         rule = manual_rules[prim]
-        return lambda e, xs, ins, outs, **params: rule(e, self.mesh, xs, ins, outs, **params)
+        return lambda e, xs, ins, outs, /, **params: rule(e, self.mesh, xs, ins, outs, **params)
 
     def once(
         self,

@@ -15,7 +15,7 @@ from .explicit_types import explicit_rules
 
 def _matrices(prim: Primitive, *counts: int) -> None:
     @explicit_rules.rule(prim)
-    def _(avals: tuple[Aval, ...], outs: Aval | list[Aval], **params: object):
+    def _(avals: tuple[Aval, ...], outs: Aval | list[Aval], /, **params: object):
         return of_last(prim, avals, outs, counts)
 
 

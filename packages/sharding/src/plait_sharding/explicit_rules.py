@@ -45,7 +45,7 @@ from .placement import constraint, release, transfer
 
 
 @explicit_rules.rule(Elementwise)
-def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: object) -> Any:
+def _(prim: Any, avals: Sequence[Aval], outs: Any, /, **params: object) -> Any:
     """Join the operands with as many axes as the result; scalars beside arrays do not count."""
     first = outs[0] if prim.many else outs
     found = joined(prim, [a for a in avals if a.ndim == first.ndim])
@@ -54,13 +54,21 @@ def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: object) -> Any:
 
 @explicit_rules.rule(Reduction)
 def _(
-    prim: Primitive, avals: Sequence[Aval], outs: Aval, *, axes: tuple[int, ...], **params: object
+    prim: Primitive,
+    avals: Sequence[Aval],
+    outs: Aval,
+    /,
+    *,
+    axes: tuple[int, ...],
+    **params: object,
 ) -> Entries:
     return _without(entries_of(avals[0]), axes)
 
 
 @explicit_rules.rule(Cumulative)
-def _(prim: Primitive, avals: Sequence[Aval], outs: Aval, *, axis: int, **params: bool) -> Entries:
+def _(
+    prim: Primitive, avals: Sequence[Aval], outs: Aval, /, *, axis: int, **params: bool
+) -> Entries:
     return whole_along(prim, avals, [axis])
 
 
@@ -261,7 +269,7 @@ def _(avals: tuple[Aval, ...], outs: list[Aval], *, k: int):
 
 
 @explicit_rules.rule(ix.gather_)
-def _(avals: Sequence[Aval], outs, *, dimension_numbers, slice_sizes: Sequence[int], **params):
+def _(avals: Sequence[Aval], outs, /, *, dimension_numbers, slice_sizes: Sequence[int], **params):
     """Divide batch axes of the result as those of the indices, and window axes as the operand's."""
     x, indices = avals
     d, entries, batch = dimension_numbers, entries_of(x), list(entries_of(indices)[:-1])
@@ -282,7 +290,7 @@ def _(avals: Sequence[Aval], outs, *, dimension_numbers, slice_sizes: Sequence[i
 @explicit_rules.rule(
     ix.scatter_, ix.scatter_add_, ix.scatter_max_, ix.scatter_min_, ix.scatter_mul_
 )
-def _(avals: tuple[Aval, ...], outs: Aval, **params: object):
+def _(avals: tuple[Aval, ...], outs: Aval, /, **params: object):
     """Keep the division of the array; updates are moved to it."""
     return entries_of(avals[0])
 
@@ -328,6 +336,7 @@ def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
 def _(
     avals: tuple[Aval, ...],
     outs: Aval,
+    /,
     *,
     dims,
     feature_group_count: int,
@@ -457,7 +466,7 @@ def _(avals: tuple[Aval, ...], outs: Aval):
     collective.all_to_all_,
     collective.psum_scatter_,
 )
-def _(avals: tuple[Aval, ...], outs: Aval, **params: object):
+def _(avals: tuple[Aval, ...], outs: Aval, /, **params: object):
     """Keep the entries, except along axes whose size the collective changes.
 
     They run along mesh axes that `shard_map` divides by hand, which types do not show.  An operand

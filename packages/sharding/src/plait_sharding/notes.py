@@ -14,6 +14,6 @@ __all__: list[str] = []
 
 
 @note_rules.rule(shard_map_p)
-def _(avals: Sequence[Any], outs: Sequence[Any], **params: object) -> str:
+def _(avals: Sequence[Any], outs: Sequence[Any], /, **params: object) -> str:
     """Return the devices that run the pieces."""
     return f"on each device of {params['mesh']!r}"

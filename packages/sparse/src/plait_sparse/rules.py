@@ -33,7 +33,7 @@ rule = sparsify_rules.rule
 
 
 @rule(ext.ZeroPreserving)
-def _(prim: Primitive, *args: "BCOO", **params: object):
+def _(prim: Primitive, /, *args: "BCOO", **params: object):
     """Apply a function of one operand that maps zero to zero to the values."""
     if len(args) != 1:
         raise arithmetic.dense_refused(str(prim))
@@ -45,7 +45,7 @@ def _of_values(prim: Primitive) -> None:
     """Register a function of one operand that maps zero to zero, without that trait."""
 
     @rule(prim)
-    def _(x: "BCOO", **params: object):
+    def _(x: "BCOO", /, **params: object):
         is_linear = ext.Linear in prim.traits
         return arithmetic.mapped(x, lambda v: prim.bind(v, **params), is_linear)
 
@@ -56,7 +56,7 @@ for _prim in (el.floor, el.ceil, el.round_even, el.round_away, el.real, el.imag,
 
 
 @rule(ext.Elementwise)
-def _(prim: Primitive, *args: "BCOO", **params: object):
+def _(prim: Primitive, /, *args: "BCOO", **params: object):
     """Refuse a function that does not map zero to zero."""
     raise arithmetic.dense_refused(str(prim))
 

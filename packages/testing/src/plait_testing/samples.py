@@ -65,6 +65,7 @@ def ordinary(dtype: np.dtype | str, shape: tuple[int, ...] = (2, 3), seed: int =
 
 def elementwise(
     count: int,
+    /,
     *,
     lift: Callable | None = None,
     complexes: list[complex | int] | None = None,

@@ -184,7 +184,7 @@ def _pushed(args: Sequence[Any], params: dict) -> list:
 
 
 @lower_rules.rule(custom_lin)
-def _(e: "Emitter", xs: list[IrValue], ins: list[Aval], outs_: list[Aval], **params):
+def _(e: "Emitter", xs: list[IrValue], ins: list[Aval], outs_: list[Aval], /, **params):
     return e.call(pushforward(**params), xs)
 
 

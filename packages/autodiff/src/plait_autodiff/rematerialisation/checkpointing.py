@@ -239,7 +239,7 @@ def _policy(policy: Saveable | Callable[..., Any] | None) -> Any:
 
 
 @transpose_rules.rule(checkpoint_p)
-def _(cts: list[Any], *args: Value | Linear, program: Program, **params: object):
+def _(cts: list[Any], /, *args: Value | Linear, program: Program, **params: object):
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
     p = transpose_divided(program, linear, given)

@@ -60,11 +60,11 @@ def passed_by(prim: Primitive) -> None:
     """Register the derivatives of an operation that returns its operand unchanged."""
 
     @jvp_rules.rule(prim)
-    def _(xs: list[Value], ts: list[Value], **params: object):
+    def _(xs: list[Value], ts: list[Value], /, **params: object):
         return prim.bind(*xs, **params), ts[0]
 
     @transpose_rules.rule(prim)
-    def _(ct: Value, x: object, **params: object):
+    def _(ct: Value, x: object, /, **params: object):
         return (ct,)
 
 
@@ -114,7 +114,7 @@ class Saveable(NamedTuple):
     offloaded: tuple[str, ...] = ()
     to: Offload | None = None
 
-    def __call__(self, prim: Primitive, *avals: Aval, **params: object) -> bool | Offload:
+    def __call__(self, prim: Primitive, /, *avals: Aval, **params: object) -> bool | Offload:
         return _KINDS[self.kind](self, prim, params)
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ class Either(NamedTuple):
     first: Any
     second: Any
 
-    def __call__(self, prim: Primitive, *avals: Aval, **params: object) -> bool | Offload:
+    def __call__(self, prim: Primitive, /, *avals: Aval, **params: object) -> bool | Offload:
         return self.first(prim, *avals, **params) or self.second(prim, *avals, **params)
 
 

@@ -20,7 +20,7 @@ class CallbackDerivative(MissingRule, ValueError):
 
 
 @jvp_rules.rule(host)
-def _(xs: list[Value], ts: list[Value], **params):
+def _(xs: list[Value], ts: list[Value], /, **params):
     if any(o.inexact for o in params["outs"]) and any(t is not ZERO for t in ts):
         raise CallbackDerivative(
             "the result of a Python callback has no derivative",
@@ -31,12 +31,12 @@ def _(xs: list[Value], ts: list[Value], **params):
 
 
 @jvp_rules.rule(check_p)
-def _(xs: list[Value], ts: object, **params: object):
+def _(xs: list[Value], ts: object, /, **params: object):
     return check_p.bind(*xs, **params), []
 
 
 @jvp_rules.rule(foreign)
-def _(xs, ts, **params):
+def _(xs, ts, /, **params):
     outs = params["outs"]
     if any(o.inexact for o in outs) and any(t is not ZERO for t in ts):
         raise MissingRule(
@@ -47,7 +47,7 @@ def _(xs, ts, **params):
 
 
 @transpose_rules.rule(host)
-def _(cts: list[Any], *args: Value | Linear, f: Callable[..., Any], **params):
+def _(cts: list[Any], /, *args: Value | Linear, f: Callable[..., Any], **params):
     raise CallbackDerivative(
         f"the callback {where_defined(f)} cannot be transposed: whether it is linear is not known",
         fix="wrap the function in custom_vjp",

@@ -50,12 +50,12 @@ def _(ct: Value, x: object, *, axes: object):
 
 
 @transpose_rules.rule(collective.all_gather_)
-def _(ct: Value, x: Linear, **params: object):
+def _(ct: Value, x: Linear, /, **params: object):
     return (collective.psum_scatter_.bind(ct, **params),)
 
 
 @transpose_rules.rule(collective.psum_scatter_)
-def _(ct: Value, x: object, **params: object):
+def _(ct: Value, x: object, /, **params: object):
     return (collective.all_gather_.bind(ct, **params),)
 
 

@@ -18,7 +18,7 @@ from ..transpose import Linear, is_linear, transpose_rules
 
 
 @jvp_rules.rule(dot_general)
-def _(xs: list[Value], ts: list[Any], **params: object):
+def _(xs: list[Value], ts: list[Any], /, **params: object):
     return bilinear(dot_general, xs, ts, params)
 
 

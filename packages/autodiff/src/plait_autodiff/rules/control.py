@@ -208,7 +208,7 @@ def _(cts: list[Any], index: Value, *args: Value | Linear, branches: tuple[Progr
 
 
 @transpose_rules.rule(while_)
-def _(cts: list[Any], *args: Value | Linear, max_steps=None, **params):
+def _(cts: list[Any], /, *args: Value | Linear, max_steps=None, **params):
     if max_steps is None:
         raise _irreversible()
     linear = tuple(map(is_linear, args))

@@ -22,12 +22,12 @@ from .contraction import bilinear
 
 
 @jvp_rules.rule(conv_general)
-def _(xs: list[Value], ts: list[Value], **params: object):
+def _(xs: list[Value], ts: list[Value], /, **params: object):
     return bilinear(conv_general, xs, ts, params)
 
 
 @transpose_rules.rule(conv_general)
-def _(ct: Value, x: Value | Linear, y: Value | Linear, **params: object):
+def _(ct: Value, x: Value | Linear, y: Value | Linear, /, **params: object):
     want = x.aval if is_linear(x) else y.aval
     back = _to_input if is_linear(x) else _to_kernel
     sizes = [*ct.aval.shape, *x.aval.shape, *y.aval.shape]

@@ -35,7 +35,7 @@ def const(value: float, x: Any) -> Literal:
 
 
 @jvp_rules.rule(LinearTrait)
-def _(prim: Primitive, xs: list[Value], ts: list[Any], **params: object):
+def _(prim: Primitive, xs: list[Value], ts: list[Any], /, **params: object):
     out = prim.bind(*xs, **params)
     if all(t is ZERO for t in ts):
         return out, ZERO
@@ -43,7 +43,7 @@ def _(prim: Primitive, xs: list[Value], ts: list[Any], **params: object):
 
 
 @jvp_rules.rule(Discrete)
-def _(prim: Primitive, xs: list[Value], ts: list[Any], **params: object):
+def _(prim: Primitive, xs: list[Value], ts: list[Any], /, **params: object):
     return prim.bind(*xs, **params), ZERO
 
 
@@ -226,7 +226,7 @@ def _(xs: list[Value], ts: list[Value], *, exponent: int):
 
 
 @jvp_rules.rule(el.reduce_precision)
-def _(xs: list[Value], ts, **params: object):
+def _(xs: list[Value], ts, /, **params: object):
     return el.reduce_precision.bind(*xs, **params), el.reduce_precision.bind(*ts, **params)
 
 
@@ -502,7 +502,7 @@ def _(ct: Value, x: Linear):
 
 
 @transpose_rules.rule(el.reduce_precision)
-def _(ct: Value, x: object, **params: object):
+def _(ct: Value, x: object, /, **params: object):
     return (el.reduce_precision.bind(ct, **params),)
 
 

@@ -32,7 +32,7 @@ def _(xs: list[Value], ts):
 
 def _constant(prim: Primitive) -> None:
     @jvp_rules.rule(prim)
-    def _(xs: list[Value], ts: object, **params: object):
+    def _(xs: list[Value], ts: object, /, **params: object):
         return prim.bind(*xs, **params), ZERO
 
 
@@ -47,7 +47,7 @@ for _prim in (
 
 
 @jvp_rules.rule(random.rng_bit_generator)
-def _(xs: list[Value], ts: object, **params: object):
+def _(xs: list[Value], ts: object, /, **params: object):
     return random.rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
 
 

@@ -27,7 +27,7 @@ def _(xs: list[Value], ts: list[Value], *, dtype: object, weak: bool):
 
 
 @jvp_rules.rule(sh.iota_)
-def _(xs: list[Value], ts: object, **params: object):
+def _(xs: list[Value], ts: object, /, **params: object):
     return sh.iota_.bind(**params), ZERO
 
 
@@ -38,7 +38,7 @@ def _(xs: list[Value], ts: list[Any], *, axis: int):
 
 
 @jvp_rules.rule(sh.pad_)
-def _(xs: list[Value], ts: list[Any], **params: tuple[Any, ...]):
+def _(xs: list[Value], ts: list[Any], /, **params: tuple[Any, ...]):
     moved = [instantiate(t, x) for t, x in zip(ts, xs)]
     return sh.pad_.bind(*xs, **params), sh.pad_.bind(*moved, **params)
 

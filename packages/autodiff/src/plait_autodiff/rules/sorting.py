@@ -21,7 +21,7 @@ def _tangents(ts: list[Any], positions: Value, axis: int) -> list:
 
 
 @jvp_rules.rule(sort_)
-def _(xs: list[Value], ts: list[Value], *, axis: int, **params: object):
+def _(xs: list[Value], ts: list[Value], /, *, axis: int, **params: object):
     shape = xs[0].aval.shape
     positions = iota(dtype_for_indices(shape[axis]), shape, axis)
     *outs, positions = sort_.bind(*xs, positions, axis=axis, **params)

@@ -12,7 +12,7 @@ from ..transpose import transpose_rules
 
 
 @jvp_rules.rule(select_and_scatter_add_)
-def _(xs: list[Value], ts, **params: object):
+def _(xs: list[Value], ts, /, **params: object):
     out = select_and_scatter_add_.bind(*xs, **params)
     if ts[0] is ZERO:
         return out, ZERO
@@ -20,5 +20,5 @@ def _(xs: list[Value], ts, **params: object):
 
 
 @transpose_rules.rule(select_and_scatter_add_)
-def _(ct: Value, source: object, x, *, select, **params):
+def _(ct: Value, source: object, x, /, *, select, **params):
     return chosen_from(ct, x, select_=select, **params), None

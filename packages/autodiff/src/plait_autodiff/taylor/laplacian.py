@@ -42,7 +42,7 @@ laplacian_rules = RuleTable(
     doc="rule(parts, **params) -> parts, a list of them if the primitive has many: from the "
     "(value, jacobian, laplacian) of each operand, those of the result; directions are the last "
     "axis of a jacobian.  A primitive without a rule is done by its 'jet' rule.",
-    default=lambda prim, _, parts, **params: by_taylor(prim, parts, **params),
+    default=lambda prim, _, parts, /, **params: by_taylor(prim, parts, **params),
     fallback=jet_rules,
 )
 
@@ -81,7 +81,7 @@ class Laplacian(Carrier):
         return [self.carried(p) for p in out] if prim.many else self.carried(out)
 
 
-def by_taylor(prim: Primitive, parts: Sequence[Parts], **params: object) -> Any:
+def by_taylor(prim: Primitive, parts: Sequence[Parts], /, **params: object) -> Any:
     """Return the parts of the results of any primitive.
 
     The Laplacian is the sum of second derivatives along every direction, by series of order two,

@@ -73,7 +73,7 @@ def _weighted(x: Series, y: Sequence[Any], k: int) -> Any:
 
 
 @jet_rules.rule(LinearTrait)
-def _(prim: Primitive, series: list[tuple[Any, ...]], **params: object):
+def _(prim: Primitive, series: list[tuple[Any, ...]], /, **params: object):
     first = prim.bind(*[s[0] for s in series], **params)
     out = [first]
     for kth in list(zip(*series))[1:]:
@@ -83,7 +83,7 @@ def _(prim: Primitive, series: list[tuple[Any, ...]], **params: object):
 
 
 @jet_rules.rule(Discrete)
-def _(prim: Primitive, series: list[tuple[Any, ...]], **params: object):
+def _(prim: Primitive, series: list[tuple[Any, ...]], /, **params: object):
     own = jvp_rules.own(prim)
     if own is not None:  # discrete for some dtypes only: the sign of a complex number varies
         return by_derivative(prim, own, series, **params)
@@ -101,7 +101,7 @@ def _piecewise(prim: Primitive) -> None:
     """
 
     @jet_rules.rule(prim)
-    def _(series: list[tuple[Any, ...]], **params: object):
+    def _(series: list[tuple[Any, ...]], /, **params: object):
         derivative = jvp_rules[prim]
         xs = [s[0] for s in series]
         columns = []
@@ -142,7 +142,7 @@ def _(series: list[tuple[Any, ...]]):
 
 def _bilinear(prim: Primitive) -> None:
     @jet_rules.rule(prim)
-    def _(series: list[tuple[Any, ...]], **params: object):
+    def _(series: list[tuple[Any, ...]], /, **params: object):
         x, y = series
         out = []
         for k in range(len(x)):

@@ -34,7 +34,7 @@ jet_rules = RuleTable(
     doc="rule(series, **params) -> series, a list of them if the primitive has many: from the "
     "Taylor coefficients of each operand, (value, c1, ..., cK), those of the result.  A primitive "
     "without a rule is done by its 'jvp' rule.",
-    default=lambda prim, derivative, series, **params: by_derivative(
+    default=lambda prim, derivative, series, /, **params: by_derivative(
         prim, derivative, series, **params
     ),
     fallback=jvp_rules,
@@ -83,7 +83,7 @@ class Jet(Carrier):
 
 
 def by_derivative(
-    prim: Primitive, derivative: Callable, series: Sequence[Series], **params: object
+    prim: Primitive, derivative: Callable, series: Sequence[Series], /, **params: object
 ) -> Any:
     """Return the series of any primitive y = f(x) with a derivative.
 

@@ -24,6 +24,7 @@ def _(
     batch: Batch,
     xs: Sequence[Value],
     dims: list[int],
+    /,
     *,
     outs: tuple[Aval, ...],
     whole: str,
@@ -67,7 +68,7 @@ class _OfThose:
 
 
 @batching_rules.rule(check_p)
-def _(batch: Batch, xs: Sequence[Value], dims: list[int], **params: object):
+def _(batch: Batch, xs: Sequence[Value], dims: list[int], /, **params: object):
     ok, *payload = map(batch.front, xs, dims)
     ok, _ = batch.of_elements(ok, 0, True)
     return check_p.bind(ok, *payload, **params), []
@@ -78,6 +79,7 @@ def _(
     batch: Batch,
     xs: Sequence[Value],
     dims: list[int],
+    /,
     *,
     outs: tuple[Aval, ...],
     vmap_method: str,

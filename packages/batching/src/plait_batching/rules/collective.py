@@ -49,7 +49,7 @@ def _reduction(prim: Any, reduce: Primitive, neutral: Callable[[Any], Any]) -> N
         return (prim.bind(x, axes=axes) if axes else x), d
 
 
-def _in_groups(prim: Primitive, x: Value, groups: tuple, **params: Any) -> tuple:
+def _in_groups(prim: Primitive, x: Value, groups: tuple, /, **params: Any) -> tuple:
     """Apply a collective within groups of elements.
 
     It is mapped over the groups of one size at a time, with an axis of the members."""
@@ -82,7 +82,7 @@ def _along(prim: Any, *speak: str) -> Callable:
 
     def register(ours: Callable) -> None:
         @batching_rules.rule(prim)
-        def _(batch: Batch, xs: Sequence[Value], dims: list[int], *, name: str, **params):
+        def _(batch: Batch, xs: Sequence[Value], dims: list[int], /, *, name: str, **params):
             x, d = batch.of_elements(xs[0], dims[0], 0)
             if name == batch.axis_name:
                 groups = params.pop("groups", ())

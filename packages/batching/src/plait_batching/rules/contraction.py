@@ -18,6 +18,7 @@ def _(
     batch: Carrier,
     xs: Sequence[Value],
     dims: Sequence[None | int],
+    /,
     *,
     contract: tuple[tuple[Any, ...], ...],
     shared: tuple[tuple[Any, ...], ...],

@@ -39,7 +39,7 @@ def _parted(batch: Batch, x: Array, axis: int, groups: int = 1) -> Any:
 
 
 @batching_rules.rule(conv_general)
-def _(batch: Batch, xs: Sequence[Value], at: list[None | int], **params):
+def _(batch: Batch, xs: Sequence[Value], at: list[None | int], /, **params):
     if batch.size.__class__ is int and batch.size == 0:
         return _nothing(xs, at, params), 0
     (x, y), (d, e) = xs, at

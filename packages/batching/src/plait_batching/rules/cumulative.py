@@ -18,6 +18,7 @@ def _(
     batch: Batch,
     xs: Sequence[Value],
     dims: list[int],
+    /,
     *,
     axis: int,
     **params: bool,

@@ -17,7 +17,7 @@ from ..interpreter import Batch, batching_rules
 
 @batching_rules.rule(Elementwise)
 def _(
-    prim: Primitive, batch: Batch, xs: Sequence[Value], dims: Sequence[None | int], **params: int
+    prim: Primitive, batch: Batch, xs: Sequence[Value], dims: Sequence[None | int], /, **params: int
 ):
     if len(xs) == 1:
         out = prim.bind(*xs, **params)

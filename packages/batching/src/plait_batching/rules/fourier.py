@@ -12,5 +12,5 @@ from ..interpreter import Batch, batching_rules
 
 
 @batching_rules.rule(fft_)
-def _(batch: Batch, xs: Sequence[Value], dims: list[int], **params):
+def _(batch: Batch, xs: Sequence[Value], dims: list[int], /, **params):
     return fft_.bind(batch.front(xs[0], dims[0]), **params), 0

@@ -32,7 +32,7 @@ def _(batch, xs: list[Array], dims):
 
 
 @batching_rules.rule(random.rng_bit_generator)
-def _(batch, xs: list[Array], dims, **params: object):
+def _(batch, xs: list[Array], dims, /, **params: object):
     return batch.each(random.rng_bit_generator, xs, dims, params)
 
 

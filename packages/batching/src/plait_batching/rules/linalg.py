@@ -48,7 +48,7 @@ def _stacked(
 
 def _one_by_one(prim: Primitive) -> None:
     @batching_rules.rule(prim)
-    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: object) -> tuple:
+    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], /, **params: object) -> tuple:
         return _stacked(batch, prim, xs, dims, params)
 
 
@@ -66,7 +66,7 @@ def _system(prim: Primitive, right: int, side: str | None = None) -> None:
     False)."""
 
     @batching_rules.rule(prim)
-    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: object) -> tuple:
+    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], /, **params: object) -> tuple:
         if any(d is not None for i, d in enumerate(dims) if i != right):
             return _stacked(batch, prim, xs, dims, params)
         axis = xs[right].aval.ndim - (2 if side is None or params[side] else 3)

@@ -18,6 +18,7 @@ def _(
     batch: Carrier,
     xs: list[Value],
     dims: list[int],
+    /,
     *,
     axes: tuple[int, ...],
     **params: object,

@@ -17,7 +17,7 @@ from ..interpreter import Batch, batching_rules, insert, skip
 
 
 @batching_rules.rule(sh.convert_)
-def _(batch: Carrier, xs: list[Value], dims: list[int], **params: object):
+def _(batch: Carrier, xs: list[Value], dims: list[int], /, **params: object):
     return sh.convert_.bind(*xs, **params), dims[0]
 
 

@@ -12,7 +12,7 @@ from ..interpreter import Batch, batching_rules
 
 
 @batching_rules.rule(sort_)
-def _(batch: Batch, xs: Sequence[Value], dims: list[int], *, axis: int, **params: object):
+def _(batch: Batch, xs: Sequence[Value], dims: list[int], /, *, axis: int, **params: object):
     to = next(d for d in dims if d is not None)
     moved = [batch.move(x, d, to) for x, d in zip(xs, dims)]
     return sort_.bind(*moved, axis=axis + (axis >= to), **params), [to] * len(xs)

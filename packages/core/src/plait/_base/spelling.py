@@ -5,6 +5,7 @@ often.
 """
 
 import difflib
+import importlib
 from collections.abc import Callable, Iterable
 
 from .errors import MissingAttribute
@@ -71,6 +72,7 @@ _TOP = {
     "manual_seed": "key = plait.random.key(seed), and pass the key to the functions that draw",
     "no_grad": "nothing: only functions given to plait.grad are differentiated",
     "compile": "plait.jit(f)",
+    "tree_map": "plait.tree.map(f, tree)",
     "save": "numpy.savez(path, **arrays), or pickle.dump(tree, file)",
 }
 _LAYERS = {
@@ -109,6 +111,11 @@ _DRAWS = {
 }
 _NAMES = {"plait": _TOP, "plait.nn": _LAYERS, "plait.random": _DRAWS}
 """Names that other libraries have in a module -> what to write here, by the module here."""
+_HOMES = (
+    "plait", "plait.numpy", "plait.nn", "plait.lax", "plait.random", "plait.tree",
+    "plait.numpy.linalg", "plait.numpy.fft", "plait.scipy.special", "plait.scipy.linalg",
+)  # fmt: skip
+"""The modules in which a name is looked for that another of them lacks, the likeliest first."""
 
 
 def missing_method(x: object, name: str) -> AttributeError:
@@ -128,19 +135,22 @@ def missing_method(x: object, name: str) -> AttributeError:
 
 def no_name(module: str, name: str, known: Callable[[], Iterable[str]]) -> MissingAttribute:
     """Return the error for a name that a module lacks."""
-    elsewhere = name in _METHODS and name not in _NAMES.get(module, ())
-    fix = f"write {_METHODS[name]}" if elsewhere else closest(module, name, known)
-    return MissingAttribute(f"{module} has no {name!r}", fix=fix)
+    return MissingAttribute(f"{module} has no {name!r}", fix=closest(module, name, known))
 
 
 def closest(module: str, name: str, known: Callable[[], Iterable[str]]) -> Callable[[], str]:
     """Return a function that says which names of a module are like one that it lacks."""
 
     def fix() -> str:
-        written = _NAMES.get(module, {}).get(name)
+        written = _NAMES.get(module, {}).get(name) or _LAYERS.get(name)
         if written is not None:
             return f"write {written}"
         lower = {n.lower(): n for n in sorted(known(), reverse=True)}
+        home = _home(name, module)
+        if home is not None:
+            return f"write {home}.{name}"
+        if name in _METHODS:
+            return f"write {_METHODS[name]}"
         same = [lower[name.lower()]] if name.lower() in lower else []
         found = same or [lower[n] for n in difflib.get_close_matches(name.lower(), lower, n=2)]
         if not found:
@@ -148,3 +158,16 @@ def closest(module: str, name: str, known: Callable[[], Iterable[str]]) -> Calla
         return f"did you mean {' or '.join(f'{module}.{n}' for n in found)}?"
 
     return fix
+
+
+def _home(name: str, lacking: str) -> str | None:
+    """Return the module of ours that has a name, if one has it and is installed."""
+    for module in _HOMES:
+        if module != lacking and not name.startswith("_"):
+            try:
+                there = importlib.import_module(module)
+            except ImportError:
+                continue
+            if name in (getattr(there, "__all__", None) or dir(there)):
+                return module
+    return None

@@ -182,7 +182,7 @@ class Primitive:
             )
         return registered, (self.name,)
 
-    def __call__(self, *args: Any, **params: object) -> Value:
+    def __call__(self, /, *args: Any, **params: object) -> Value:
         """Apply it to operands as users give them; return its result or results."""
         if self.prepare is not None:
             return current().apply(self, self.prepare(args), params)
@@ -191,7 +191,7 @@ class Primitive:
             return self.bind(*values, **params)
         return current().apply(self, values, params)
 
-    def bind(self, *args: Any, **params: object) -> Any:
+    def bind(self, /, *args: Any, **params: object) -> Any:
         """Apply it to operands that the type rule takes as they are; return its result or
         results."""
         if self.higher is not None:

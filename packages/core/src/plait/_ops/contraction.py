@@ -142,7 +142,7 @@ def precision_config(precision: str) -> dict[str, Any]:
 
 
 @cpu_form_rules.rule(dot_general)
-def _(avals: Sequence[Aval], **params: object) -> Any:
+def _(avals: Sequence[Aval], /, **params: object) -> Any:
     return later("_ops.contraction_forms").form_of(avals, **params)
 
 

@@ -35,7 +35,7 @@ SMALLEST_STACKED = cpu_limit(
 Places = list[tuple[int, ...]]
 
 
-def form_of(avals: Sequence[Aval], **params: Any) -> Callable | None:
+def form_of(avals: Sequence[Aval], /, **params: Any) -> Callable | None:
     """Return the form of a contraction; None if the compiler's own is as good."""
     x, y = avals
     if not all(n.__class__ is int and n > 0 for n in (*x.shape, *y.shape)):

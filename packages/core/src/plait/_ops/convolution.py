@@ -157,13 +157,13 @@ def conv_general(
 
 
 @lower_rules.rule(conv_general)
-def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], **params: object) -> Any:
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], /, **params: object) -> Any:
     # The lowering binds convolutions of other forms and branches, which lie above this module.
     return later("_ops.sliding").lowered(e, xs, ins, outs, **params)
 
 
 @cpu_form_rules.rule(conv_general)
-def _(avals: Sequence[Aval], **params: object) -> Any:
+def _(avals: Sequence[Aval], /, **params: object) -> Any:
     return later("_ops.convolution_forms").form_of(avals, **params)
 
 
@@ -179,7 +179,7 @@ def _numbers(dims: ConvDims):
     return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out_spec, 'b', 'f')}]>")
 
 
-def emit_convolution(e: Emitter, xs: list[IrValue], ins: list[Aval], out, **params: object):
+def emit_convolution(e: Emitter, xs: list[IrValue], ins: list[Aval], out, /, **params: object):
     """Emit the convolution of `xs`, of types `ins`, as a value of type `out`.
 
     In a module for several devices it has a form that the compiler divides correctly.

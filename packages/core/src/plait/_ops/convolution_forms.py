@@ -166,7 +166,7 @@ class Convolution:
         return every(x, self.dims.lhs_spec[2:], start, self.window, self.steps)
 
 
-def form_of(avals: Sequence[Aval], **params: Any) -> Callable | None:
+def form_of(avals: Sequence[Aval], /, **params: Any) -> Callable | None:
     """Return the form of a convolution; None if the compiler's own is the better one."""
     x, y = avals
     sizes = *x.shape, *y.shape

@@ -234,7 +234,7 @@ def _(tail, xs: list[AnyArray], dimension_numbers, **how: object):
 
 
 @physical_rules.rule(all_gather_)
-def _(tail: tuple[int, ...], xs: list[Value], **params: object):
+def _(tail: tuple[int, ...], xs: list[Value], /, **params: object):
     return all_gather_.bind(*xs, **params)
 
 
@@ -244,10 +244,10 @@ def _(tail: tuple[int, ...], xs: list[Value], axes):
 
 
 @physical_rules.rule(ppermute_)
-def _(tail: tuple[int, ...], xs: list[Value], **params: object):
+def _(tail: tuple[int, ...], xs: list[Value], /, **params: object):
     return ppermute_.bind(*xs, **params)
 
 
 @physical_rules.rule(all_to_all_)
-def _(tail: tuple[int, ...], xs: list[Value], **params: object):
+def _(tail: tuple[int, ...], xs: list[Value], /, **params: object):
     return all_to_all_.bind(*xs, **params)

@@ -156,7 +156,7 @@ reduce_sum = _define("sum", plain("add"), lambda d: 0, "Sum over `axes`.", NUMBE
 
 
 @cpu_form_rules.rule(reduce_sum)
-def _(avals: Sequence[Aval], **params: Any) -> Any:
+def _(avals: Sequence[Aval], /, **params: Any) -> Any:
     return later("_ops.reduction_forms").form_of(avals, **params)
 
 

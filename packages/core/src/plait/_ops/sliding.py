@@ -69,6 +69,7 @@ def lowered(
     ins: list[Aval],
     outs: list[Aval],
     exact: bool = False,
+    /,
     **params: object,
 ) -> Any:
     """Lower `conv_general`; a rule of the table `lower`."""

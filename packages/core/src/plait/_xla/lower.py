@@ -565,7 +565,7 @@ class Emitter:
         attribute of the function holds the text of the operation."""
 
         def rule(
-            e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], **params: object
+            e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], /, **params: object
         ):
             unit, before = e.unit, e.unit.named
             key: Any = alone, frozenset(), unit.platforms

@@ -32,7 +32,7 @@ def _check(ok: np.ndarray, *payload: np.ndarray, said: "_Silent", optional: bool
     return [np.asarray(ok)]
 
 
-def _passed(prim: Primitive, ok: Value, *payload: Any, **params: object) -> list:
+def _passed(prim: Primitive, ok: Value, /, *payload: Any, **params: object) -> list:
     """Return the condition after its check: there is nothing else to compare."""
     prim.bind(ok, *payload, **params)
     return [ok]

@@ -143,7 +143,7 @@ def _qr(x: np.ndarray, full_matrices: bool, pivoting: bool) -> tuple:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _squares(make: Callable, **params: object) -> Callable:
+def _squares(make: Callable, /, **params: object) -> Callable:
     def samples(prim: Primitive) -> Iterator[Sample]:
         yield Sample((make("float32", (3, 3)),), params)
         for name in FLOATS:

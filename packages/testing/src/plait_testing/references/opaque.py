@@ -19,7 +19,7 @@ from ..samples import Reference, Sample
 __all__ = ["REFERENCES", "in_memory"]
 
 
-def in_memory(prim: Primitive, *xs: Value, **params: object) -> list:
+def in_memory(prim: Primitive, /, *xs: Value, **params: object) -> list:
     """Apply a primitive of keys to words of keys, and return the words of the resulting keys."""
     outs = as_list(prim.bind(wrap_.bind(xs[0], dtype=FRY), *xs[1:], **params))
     return [unwrap_.bind(y) if y.aval.category == OPAQUE else y for y in outs]

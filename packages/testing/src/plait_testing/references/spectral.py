@@ -139,7 +139,7 @@ _SIDES = {"left": True, "right": True}, {"left": False, "right": False}
 def _kept(f: Callable[..., Any]) -> Any:
     """Return nan for matrices with nan, for which numpy raises."""
 
-    def safe(x: np.ndarray, **params: object) -> Arrays:
+    def safe(x: np.ndarray, /, **params: object) -> Arrays:
         if np.isnan(x).any():
             like = f(np.eye(*x.shape, dtype=x.dtype), **params)
             return [np.full_like(y, complex(np.nan, np.nan) if y.dtype.kind == "c" else np.nan)

@@ -162,7 +162,7 @@ def _(ct: Value, x, taus, c: object, *, left, adjoint):
 
 def _refused(prim: Primitive, instead: str) -> None:
     @jvp_rules.rule(prim)
-    def _(xs: object, ts: object, **params: object) -> Any:
+    def _(xs: object, ts: object, /, **params: object) -> Any:
         raise ArgumentError(
             f"{prim} has no derivative: its result is a form that routines work with", fix=instead
         )

@@ -19,7 +19,7 @@ from .factorisation import hermitian
 
 
 @jvp_rules.rule(la.triangular_solve_)
-def _(xs: list[Value], ts: list[Value], **params):
+def _(xs: list[Value], ts: list[Value], /, **params):
     (a, b), (da, db) = xs, ts
     x = la.triangular_solve_.bind(a, b, **params)
     if da is not ZERO:
@@ -51,7 +51,7 @@ def _moved(
 
 
 @transpose_rules.rule(la.triangular_solve_)
-def _(ct: Value, a: Value, b: Linear, *, transpose_a: bool, **params: object):
+def _(ct: Value, a: Value, b: Linear, /, *, transpose_a: bool, **params: object):
     if is_linear(a) or not is_linear(b):
         return None, None
     return None, la.triangular_solve_.bind(a, ct, transpose_a=not transpose_a, **params)

@@ -41,7 +41,7 @@ def _widened(rule: Callable[..., Any]) -> Callable[..., Any]:
     Factors of a derivative may be infinite in a narrow dtype where the derivative is not.
     """
 
-    def widened(xs: list[Value], ts: list[Any], **params: object) -> Any:
+    def widened(xs: list[Value], ts: list[Any], /, **params: object) -> Any:
         dtype = xs[0].aval.dtype
         if dtype.itemsize >= 4:
             return rule(xs, ts, **params)
@@ -280,7 +280,7 @@ def _along(prim: Primitive, slopes: Callable[..., Any]) -> None:
 
     @jvp_rules.rule(prim)
     @_widened
-    def _(xs: list[Value], ts, **params: object):
+    def _(xs: list[Value], ts, /, **params: object):
         (x,), (t,) = xs, ts
         outs = prim.bind(x, **params)
         if t is ZERO:

@@ -40,7 +40,7 @@ def _(r, args, out, *, f, outs, effect: object, whole: str):
 
 
 @pile_rules.rule(check_p)
-def _(r, args, out: Aval, **params: object):
+def _(r, args, out: Aval, /, **params: object):
     ok, *payload = [r.data(a, PADDED) for a in args]
     # What lies beyond the end of an example holds; of what is for the message it is cleared.
     ok = r.of_examples(r.masked(ok, args[0].aval, r.axes(args[0].aval), True), 0, True)

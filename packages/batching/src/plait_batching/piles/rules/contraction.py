@@ -28,7 +28,7 @@ def _stacked(r: Ragged, x: Value, y: Value, d: int | None, e: int | None, params
 
 
 @pile_rules.rule(dot_general)
-def _(r: Any, args, out, **params):
+def _(r: Any, args, out, /, **params):
     x, y = args
     ax, ay = r.axes(x.aval), r.axes(y.aval)
     (cx, _), (bx, _) = params["contract"], params["shared"]

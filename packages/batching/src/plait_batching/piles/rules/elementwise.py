@@ -15,7 +15,7 @@ from ..carrier import pile_rules
 
 
 @pile_rules.rule(Elementwise)
-def _(prim, r, args, out, **params):
+def _(prim, r, args, out, /, **params):
     outs = out if prim.many else [out]
     how = r.like(args, *outs)
     got = prim.bind(*[r.data(a, how) for a in args], **params)
@@ -26,7 +26,7 @@ def _(prim, r, args, out, **params):
 
 def _each(prim):
     @pile_rules.rule(prim)
-    def _(r, args, out, **params):
+    def _(r, args, out, /, **params):
         how = r.like(args, out)
         return r.result(out, prim.bind(r.data(args[0], how), **params), how)
 

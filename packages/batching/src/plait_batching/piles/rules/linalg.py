@@ -76,7 +76,7 @@ def _result(r: Ragged, aval: Aval, y: Value, at: int) -> Any:
 
 
 @pile_rules.rule(la.cholesky_)
-def _(r, args, out, **params):
+def _(r, args, out, /, **params):
     return _done(r, la.cholesky_, [_embedded(r, args[0], 1)], out, params)
 
 
@@ -100,7 +100,7 @@ for _prim in (la.geqp3, la.geqrf):  # pivoting takes columns of zeros last
 
 def _of_reflectors(prim: Primitive) -> None:
     @pile_rules.rule(prim)
-    def _(r, args: Sequence[Value], out: Aval, **params: object):
+    def _(r, args: Sequence[Value], out: Aval, /, **params: object):
         x, taus, *others = args
         # A padded reflector has tau = 0, which makes it the identity.
         ts = r.masked(r.data(taus, PADDED), taus.aval, (taus.aval.ndim - 1,), 0)
@@ -130,13 +130,13 @@ def _(r, args, out: Aval, *, size):
 
 
 @pile_rules.rule(la.triangular_solve_)
-def _(r, args, out: Aval, **params: object):
+def _(r, args, out: Aval, /, **params: object):
     a, b = args
     return _done(r, la.triangular_solve_, [_embedded(r, a, 1), _filled(r, b)], out, params)
 
 
 @pile_rules.rule(la.eigh_)
-def _(r, args, out: Aval, **params: object):
+def _(r, args, out: Aval, /, **params: object):
     (x,) = args
     y = _filled(r, x)
     if _along(r, x):  # eigenvalues ascend, so those beside the block come last
