@@ -68,8 +68,9 @@ def lowered(
     xs: list[IrValue],
     ins: list[Aval],
     outs: list[Aval],
-    exact: bool = False,
     /,
+    *,
+    exact: bool = False,
     **params: object,
 ) -> Any:
     """Lower `conv_general`; a rule of the table `lower`."""
