@@ -339,7 +339,15 @@ class Array(Value):
         return self.numpy()
 
     def __format__(self, spec: str) -> str:
-        return format(self.item() if spec and not self.aval.ndim else str(self), spec)
+        if not self.aval.ndim:
+            return format(self.item() if spec else str(self), spec)
+        try:
+            return format(str(self), spec)  # a width, or an alignment
+        except ValueError:
+            raise OperandTypeError(
+                f"the format {spec!r} is one of a number, and this is {self.aval!r}",
+                fix=f"write numpy.array2string(x), or [format(y, {spec!r}) for y in x.ravel()]",
+            ) from None
 
     def __str__(self) -> str:
         elsewhere = not self.is_deleted() and not self.is_fully_addressable
