@@ -13,6 +13,7 @@ Invariant: no session but `release` changes a tracked file, and `tests` runs eve
 change must pass.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -244,6 +245,7 @@ def pytest(
     Its counts are kept for the summary that `.ci/run` prints.
     """
     xml = cache(session, "reports").resolve() / f"{report}.xml"
+    kept = {"PLAIT_TEST_PROGRAMS": programs(session)} if FAST.items() <= env.items() else {}
     session.run(
         *(str(python or "python"), "-P", "-m", "pytest"),
         # neighbours stay in one worker, which has compiled before what they share
@@ -253,9 +255,26 @@ def pytest(
         f"--override-ini=cache_dir={cache(session, 'pytest').resolve() / report}",
         *args,
         *session.posargs,
-        env={"PYTHONPATH": None, **env},
+        env={"PYTHONPATH": None, **kept, **env},
         external=python is not None,
     )
+
+
+def programs(session: nox.Session) -> str:
+    """Return the folder of what tests compile fast, which later runs load in place of compiling.
+
+    The name of an entry is a digest of the compiler's input. What makes the input and the output
+    of the compiler is in a few files: where one of them has changed, nothing is kept.
+    """
+    source = ROOT / "packages" / "core" / "src" / "plait"
+    digest = hashlib.sha256()
+    for file in sorted([*source.glob("_xla/*.py"), source / "_base" / "jaxlib_api.py"]):
+        digest.update(file.read_bytes())
+    folder = cache(session, "programs").resolve()
+    for other in folder.iterdir():
+        if other.name != digest.hexdigest():
+            shutil.rmtree(other)
+    return str(folder / digest.hexdigest())
 
 
 def has_tests(folder: Path) -> bool:
@@ -528,10 +547,9 @@ def with_tests() -> list[str]:
 @nox.session
 @nox.parametrize("package", PACKAGES, ids=PACKAGES)
 def compiled(session: nox.Session, package: str) -> None:
-    """A package's own tests at the full tier and without checks, all packages installed: its wide
+    """A package's own tests at the full tier and without checks, installed as in `alone`: its wide
     cases, and a quarter of those that `tests` runs; all of them with `-- --again=1`."""
-    session.install("--no-deps", *wheels(session, *PACKAGES))
-    test_tools(session)
+    install_alone(session, package)
     pytest(session, f"full-{package}", "--again=4", f"packages/{package}/tests")
 
 
@@ -553,10 +571,15 @@ def alone(session: nox.Session, package: str) -> None:
     folder = ROOT / "packages" / package / "tests"
     if not has_tests(folder):
         session.skip(f"{folder.relative_to(ROOT)} holds no tests")
-    session.install("--no-deps", *wheels(session, *dict.fromkeys((*WRITTEN_WITH, package))))
-    test_tools(session)
+    install_alone(session, package)
     chosen = () if session.posargs else SOME
     pytest(session, f"alone-{package}", *chosen, str(folder.relative_to(ROOT)), **FAST)
+
+
+def install_alone(session: nox.Session, package: str) -> None:
+    """Install one package, the core, and what tests are written with."""
+    session.install("--no-deps", *wheels(session, *dict.fromkeys((*WRITTEN_WITH, package))))
+    test_tools(session)
 
 
 @nox.session

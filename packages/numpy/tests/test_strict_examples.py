@@ -18,8 +18,11 @@ import plait.nn
 import plait.random
 import plait.scipy
 
+NEED_PLUGINS = {"plait.scipy.optimize"}
 MODULES = ["plait.nn", "plait.image", "plait.random", "plait.lax", "plait.nn.initializers"] + [
-    m.name for m in pkgutil.walk_packages(plait.scipy.__path__, "plait.scipy.")
+    m.name
+    for m in pkgutil.walk_packages(plait.scipy.__path__, "plait.scipy.")
+    if m.name not in NEED_PLUGINS
 ]
 MIXED: set[str] = {"plait.scipy.signal.upfirdn"}
 """Functions whose examples mix dtypes or numbers of axes."""

@@ -29,7 +29,6 @@ PACKAGES = (
 )
 MODULES = ["plait.scipy.special", "plait.tree", "plait.tree_util", "plait.dtypes", "plait.debug"]
 MODULES += [
-    "plait._api.blocks",
     "plait._api.scopes",
     "plait._jit.jittable",
     "plait._jit.jitted",
