@@ -228,7 +228,7 @@ class Positions:
     Every method takes `mode`, the treatment of computed positions outside: "fill", "clip", "drop"
     or "promise_in_bounds".  By default writes use "drop" and reads "clip".  With a mode, fixed
     integers may lie outside too.  `indices_are_sorted` and `unique_indices` are promises that make
-    it faster.  With `wrap_negative_indices` False, negative computed positions are outside.
+    it faster.  With `wrap_negative_indices` False, negative positions are outside.
     `out_sharding` is the sharding of the result.
     """
 
@@ -285,8 +285,8 @@ class Positions:
             bool(indices_are_sorted),
             bool(unique_indices),
         )
-        plan, values = parse(x.aval.shape, self.index, strict=mode is None)
-        plan = plan if wrap_negative_indices else _unwrapped(plan)
+        wrap = bool(wrap_negative_indices)
+        plan, values = parse(x.aval.shape, self.index, mode is None, wrap)
         positions = _solid(values) if x.__class__ is Array and current() is GROUND else None
         if positions is None:
             return read(x, plan, values, spec)
@@ -372,8 +372,8 @@ class Positions:
             new = convert(func(x), x.aval.dtype)
             return masked(x, as_value(mask), new, "set")
         index = self.index if mask is None else np.nonzero(concrete_mask(mask))
-        plan, values = parse(x.aval.shape, index, strict=how.get("mode") is None)
-        plan = plan if how.get("wrap_negative_indices", True) else _unwrapped(plan)
+        wrap = bool(how.get("wrap_negative_indices", True))
+        plan, values = parse(x.aval.shape, index, how.get("mode") is None, wrap)
         spec = _spec(how)
         several = mask is None and any(e in (ROWS, LOOSE) for e in plan.entries)
         if several and not spec.unique:
@@ -403,8 +403,8 @@ class Positions:
         mask = _single_mask(x, self.index)
         if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
             return self._write_masked(x, as_value(mask), v, op)
-        plan, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
-        plan = plan if how.get("wrap_negative_indices", True) else _unwrapped(plan)
+        wrap = bool(how.get("wrap_negative_indices", True))
+        plan, values = parse(x.aval.shape, self.index, how.get("mode") is None, wrap)
         now = x.__class__ is Array and current() is GROUND
         positions = _solid(values) if now else None
         if positions is None or isinstance(v, Tracer):
@@ -515,8 +515,3 @@ def _spec(how: dict[str, Any]) -> Spec:
         bool(how.get("indices_are_sorted", False)),
         bool(how.get("unique_indices", False)),
     )
-
-
-def _unwrapped(plan: IndexPlan) -> IndexPlan:
-    """Return the plan with negative computed positions outside, rather than from the end."""
-    return IndexPlan(tuple([ROWS if e == LOOSE else e for e in plan.entries]), *plan[1:])
