@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import ArgumentError, OperandTypeError
+from .._base.errors import ArgumentError
 from .._base.freezing import freeze
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
@@ -32,7 +32,7 @@ from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, pars
 from .indexing import FILL, normal_fill, normal_mode
 from .layout import all_free, free, placed
 from .reduction import max_
-from .shape import convert, fill, materialise_at_ground
+from .shape import convert, fill, keep_imaginary, materialise_at_ground
 
 __all__ = ["At", "getitem"]
 
@@ -392,11 +392,7 @@ class Positions:
         if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
             v = convert(v, x.aval.dtype, True)  # This refuses an int that does not fit.
         v = _written_value(v)
-        if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
-            raise OperandTypeError(
-                f"complex values {v.aval!r} cannot be written into {x.aval!r}",
-                fix="write their real part, or convert the array with .astype first",
-            )
+        keep_imaginary(v.aval, x.aval.dtype)
         if v.aval.category == NOTHING and x.aval.category != NOTHING:
             raise nothing_to_do([x.aval, v.aval])
         spec = _spec(how)

@@ -86,7 +86,7 @@ def _distinct(x: Array, order: Value, new: Value, fill_value: Any, *, size: int)
     inverse = sh.fill(0, Aval((n,), kind)).at[order].set(number)
     counts = zero.at[number].add(sh.fill(1, Aval((n,), kind)), mode="drop")
     if n == 0:
-        return sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
+        return sh.broadcast_to(sh.convert_into(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
             zero, inverse, counts
         )  # fmt: skip
     if n.__class__ is int:
@@ -96,7 +96,7 @@ def _distinct(x: Array, order: Value, new: Value, fill_value: Any, *, size: int)
     first = el.select(there, first, order[0])
     rows = take(x, first, 0, mode="clip")
     if fill_value is not None:
-        rows = el.select(sh.reshape(there, (size, 1)), rows, sh.convert(fill_value, x.aval.dtype))
+        rows = el.select(sh.reshape(there, (size, 1)), rows, sh.convert_into(fill_value, x.aval.dtype))
     return rows, first, inverse, counts
 
 
@@ -301,7 +301,7 @@ def _packed(x: Value, keep: Any, fill_value: Any, *, size: int) -> Any:
     target = el.select(here, el.sub(sh.convert(here, np.int32).cumsum(), 1), size)
     if fill_value is None:
         fill_value = el.select(any_(keep), rows[0], 0) if n.__class__ is not int or n else 0
-    start = sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size,))
+    start = sh.broadcast_to(sh.convert_into(fill_value, x.aval.dtype), (size,))
     return (el.add(start, 0) if x.aval.dtype != BOOL else start).at[target].set(rows, mode="drop")
 
 

@@ -322,7 +322,7 @@ def _cov(
     weights = None
     for w in (fweights, aweights):
         if w is not None:
-            w = sh.convert(value(w), x.aval.dtype)
+            w = sh.convert_into(w, x.aval.dtype)
             weights = w if weights is None else el.mul(weights, w)
     center, total = average(x, 1, weights, returned=True)
     rest = el.sub(x, sh.reshape(center, (-1, 1)))
