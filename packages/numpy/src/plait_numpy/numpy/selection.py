@@ -515,6 +515,9 @@ def compress(
             fix="give a condition that is no longer than the axis",
         )
     positions = nonzero(c, size=size, fill_value=n)[0]
+    if n.__class__ is int and not n:  # Nothing can be taken: every part is filled.
+        shape = (*x.aval.shape[:at], positions.aval.shape[0], *x.aval.shape[at + 1 :])
+        return sh.broadcast_to(sh.convert_into(fill_value, x.aval.dtype), shape)
     return taking.take(x, positions, at, mode="fill", fill_value=fill_value)
 
 
