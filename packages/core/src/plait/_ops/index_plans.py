@@ -237,7 +237,7 @@ class _Reading:
         self.values.append(value)
 
     def loose(self, k: int, item: Any) -> None:
-        """Parse positions of which the signs matter only if negative ones count from the end."""
+        """Parse many positions whose signs are not known."""
         signed = item.dtype.kind != "u"
         self.pick(k, LOOSE if signed and self.wrap else ROWS, integers(item, "indices"))
 

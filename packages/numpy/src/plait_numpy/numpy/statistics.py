@@ -311,7 +311,8 @@ def _cov(
     if y is not None:
         y = value(y)
         # numpy reads one row of `y` as one variable, whatever `rowvar` says.
-        xs.append(_variables(y, rowvar or (y.aval.ndim == 2 and decide_eq(y.aval.shape[0], 1))))
+        one = y.aval.ndim == 2 and decide_eq(y.aval.shape[0], 1)
+        xs.append(_variables(y, bool(rowvar or one)))
     (x,) = el.floating((sh.concatenate(xs, 0),))
     result = x.aval.dtype if dtype is None else dtype
     if x.aval.shape[0].__class__ is int and not x.aval.shape[0]:  # no variables
