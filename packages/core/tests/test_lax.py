@@ -258,7 +258,7 @@ def test_new_arrays():
     (lambda: lax.slice(X, (0,), (3,)), TypeRule, "2 of each"),
     (lambda: lax.concatenate([X, X.astype(np.float64)], 0), TypeRule, "one dtype"),
     (lambda: lax.stack([V, I]), TypeRule, "one dtype"),
-    (lambda: lax.pad(X, np.array(0.0), ((0, 0, 0),) * 2), TypeRule, "convert the value"),
+    (lambda: lax.pad(X, np.array(0.0), ((0, 0, 0),) * 2), TypeRule, "with the number"),
     (lambda: lax.pad(X, 0.0, ((0, 0, 0),)), TypeRule, "for each axis"),
     (lambda: lax.full((2,), V), TypeRule, "one number"),
     (lambda: lax.split(X, (1, 1), 0), TypeRule, "add up"),
@@ -326,7 +326,7 @@ def test_reduce_by_a_function():
     check(lambda x, i: lax.reduce((x, i), (-np.inf, 0), best, (1,)), (X.max(1), X.argmax(1)), X, at)
     with pytest.raises(TypeRule, match="not elementwise"):
         lax.reduce(V, 0.0, lambda a, b: a + lax.cumsum(b[None])[0], (0,))
-    with pytest.raises(TypeRule, match="to start from"):
+    with pytest.raises(TypeRule, match="with the number"):
         lax.reduce(V, V, lax.add, (0,))
 
 

@@ -26,7 +26,7 @@ from plait._ops.reduction import (
     reduce_xor,
     sum_,
 )
-from plait.errors import AxisError, TypeRule
+from plait.errors import AxisError, ShapeError, TypeRule
 
 BF16 = ml_dtypes.bfloat16
 NAMES = ["bool", "int8", "int32", "int64", "uint32", "bfloat16", "float16", "float32", "float64",
@@ -224,6 +224,20 @@ def test_initial_and_where():
         )
     with pytest.raises(ValueError, match="initial"):
         max_(x, where=keep)
+
+
+@pytest.mark.parametrize("name", ["sum_", "prod", "max_", "min_", "any_", "all_"])
+def test_initial_is_one_number(name):
+    reduce, x = getattr(red, name), np.array([[0.0, 3.0], [2.0, 5.0]], np.float32)
+    for start in (2.0, np.float32(2), np.array(2)):
+        for keepdims in (False, True):
+            got = reduce(x, 1, initial=start, keepdims=keepdims)
+            assert got.shape == ((2, 1) if keepdims else (2,))
+            same = np.append(x, [[2.0], [2.0]], 1).astype(np.float32)
+            np.testing.assert_array_equal(got, reduce(same, 1, keepdims=keepdims))
+    for start in (np.ones(2, np.float32), np.ones((1, 2, 2), np.float32), np.ones(1)):
+        with pytest.raises(ShapeError, match="initial must be one number"):
+            reduce(x, 1, initial=start)
 
 
 def test_logic_of_integers():

@@ -382,6 +382,43 @@ def test_modes_of_reading():
     same(unwrapped, np.where(ok[:, None], A[0][PLACES % 4], np.float32(0)))
 
 
+def _forms(i):
+    """Return an index as a Python value, a numpy array, an array, and as a traced argument."""
+    host = np.asarray(i)
+    yield lambda f: f(i if host.ndim else int(i))
+    yield lambda f: f(host)
+    yield lambda f: f(asarray(host))
+    yield lambda f: plait.jit(f)(asarray(host))
+
+
+@pytest.mark.parametrize("place", [-1, -5, -9, 0, 3, 4, [-1, 2], [-4, 9], [[-1], [3]]])
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_negative_positions_can_be_outside(place, dtype):
+    place = np.asarray(place, dtype)
+    host = np.arange(4, dtype=np.float32)
+    x, inside = asarray(host), (place >= 0) & (place < 4)
+    read = np.where(inside, host[place % 4], np.float32(9))
+    clipped = host[np.clip(place.astype(int), 0, 3)]
+    written, added = host.copy(), host.copy()
+    written[place[inside].astype(int)] = 7
+    np.add.at(added, place[inside].astype(int), np.float32(7))
+    how = dict(wrap_negative_indices=False)
+    for at in _forms(place):
+        same(at(lambda i: x.at[i].get(mode="fill", fill_value=9, **how)), read)
+        same(at(lambda i: x.at[i].get(mode="clip", **how)), clipped)
+        same(at(lambda i: x.at[i].set(7, mode="drop", **how)), written)
+        same(at(lambda i: x.at[i].add(7, mode="drop", **how)), added)
+        same(at(lambda i: x.at[i].apply(lambda v: v * 0 + 7, mode="drop", **how)), written)
+
+
+@pytest.mark.parametrize("index", [-1, np.array([0, -1])], ids=str)
+def test_a_fixed_negative_position_outside_is_refused(index):
+    x = asarray(np.arange(4.0))
+    for call in (x.at[index].get, lambda **how: x.at[index].set(1.0, **how)):
+        with pytest.raises(SubscriptError, match=r"use an index in \[0, 4\)"):
+            call(wrap_negative_indices=False)
+
+
 @pytest.mark.parametrize(
     ("dtype", "want"),
     [("int8", -128), ("uint8", 255), ("int32", -(2**31)), ("bool", True), ("complex64", np.nan)],

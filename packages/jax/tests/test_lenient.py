@@ -63,3 +63,30 @@ def test_eigenvalues_are_those_of_the_mean_whatever_triangle_is_named(jax):
         np.testing.assert_allclose(h @ v, v * w, atol=1e-4)
     with pytest.raises(ValueError):
         jax.scipy.linalg.eigh(np.ones((2, 3)))
+
+
+def test_hints_for_compilers_change_nothing(jax):
+    from jax.experimental import scheduling_groups, xla_metadata
+
+    f = scheduling_groups.scheduling_group(name="inner")(lambda x: 2 * x)
+    g = scheduling_groups.xla_metadata_call(inlineable="false")(f)
+    h = scheduling_groups.xla_metadata_call(lambda x: xla_metadata.set_xla_metadata(g(x), key="v"))
+    assert float(jax.jit(h)(3.0)) == float(h(3.0)) == 6.0
+    with xla_metadata.set_xla_metadata(key="v"):
+        assert float(h(2.0)) == 4.0
+    tree = {"a": np.ones(2), "b": None}
+    assert xla_metadata.set_xla_metadata(tree, key="v") is tree
+
+
+def test_the_cache_of_compiled_programs(jax, tmp_path):
+    from jax.experimental.compilation_cache import compilation_cache
+
+    before = jax.config.jax_compilation_cache_dir
+    try:
+        compilation_cache.set_cache_dir(tmp_path)
+        compilation_cache.reset_cache()
+        assert jax.config.jax_compilation_cache_dir == str(tmp_path)
+        assert float(jax.jit(lambda x: x * 3.25 + 1.125)(1.0)) == 4.375
+        assert any(p.is_file() for p in tmp_path.rglob("*"))
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)

@@ -239,6 +239,12 @@ def test_covariances():
     check(lambda m, v, w: m.cov(v, w), V, V**2)
     check(lambda m, v: m.cov(v, rowvar=False, bias=True), A2)
     check(lambda m, v: m.cov(v, ddof=0), Z)
+    for shape in [(1, 3), (3, 1), (1, 1), (3,)]:
+        x = A2.ravel()[: int(np.prod(shape))].reshape(shape)
+        for rowvar in (True, False):
+            check(lambda m, v: m.cov(v, rowvar=rowvar, ddof=0), x)
+    check(lambda m, v, w: m.cov(v, w, rowvar=False, ddof=0), A2[:, :1], A2[:, 1:])
+    check(lambda m, v, w: m.cov(v, w, rowvar=False, ddof=0), A2[:, :1], A2[:, 0][None])
     f, a = np.array([1, 2, 1, 3]), np.array([0.5, 1.0, 2.0, 1.5], np.float32)
     check(lambda m, v, w: m.cov(v, fweights=w), A2, f)
     check(lambda m, v, w: m.cov(v, aweights=w), A2, a)

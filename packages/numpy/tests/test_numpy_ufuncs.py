@@ -158,3 +158,48 @@ def test_quotients_of_polynomials():
         same(q, np.polydiv(u, v)[0])
         same(pnp.polyadd(pnp.polymul(q, v), r)[-len(u) :], u)
         same(pnp.polydiv(u, v, trim_leading_zeros=True)[1], np.polydiv(u, v)[1])
+
+
+@pytest.mark.parametrize(
+    "out", ["int8", "int16", "uint8", "int32", "float16", "float32", "complex64"]
+)
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "subtract", "bitwise_and"])
+def test_folds_have_the_dtype_asked_for(name, out):
+    ours, numpys = getattr(pnp, name), getattr(np, name)
+    if name == "bitwise_and" and np.dtype(out).kind not in "iu":
+        return
+    for dtype in ("int8", "uint8", "int32", "bool"):
+        x = np.array([[1, 0, 1], [1, 1, 0]], dtype)
+        for axis in (0, -1):
+            got, want = ours.reduce(x, axis, dtype=out), numpys.reduce(x, axis, dtype=out)
+            assert got.dtype == want.dtype == out
+            same(got, want)
+            got, want = ours.accumulate(x, axis, dtype=out), numpys.accumulate(x, axis, dtype=out)
+            assert got.dtype == want.dtype == out
+            same(got, want)
+            got = ours.reduceat(x, np.array([0, 1]), axis, dtype=out)
+            assert got.dtype == out
+            same(got, numpys.reduceat(x, [0, 1], axis, dtype=out))
+    full = np.full(4, 100, "int8")  # 400 has the low eight bits of -112.
+    assert int(pnp.add.reduce(full, dtype="int8")) == int(np.add.reduce(full, dtype="int8")) == -112
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or"])
+def test_folds_of_truth_values_stay_so(name):
+    x = np.array([0, 2, 3], np.int32)
+    got = getattr(pnp, name).reduce(x, initial=1)
+    assert got.dtype == np.bool_ and bool(got) == bool(getattr(np, name).reduce(x, initial=1))
+
+
+@pytest.mark.parametrize("name", ["add", "divide", "maximum", "logaddexp"])
+@pytest.mark.parametrize(("shape", "axis"), [((3,), 0), ((4, 3), 1), ((0, 3), 0), ((4, 0), 0)])
+def test_pieces_at_no_positions(name, shape, axis):
+    none, x = np.zeros(0, np.int32), np.ones(shape, np.float32)
+    want = getattr(np, name).reduceat(x, none, axis)
+    for f in (
+        getattr(pnp, name).reduceat,
+        plait.jit(getattr(pnp, name).reduceat, static_argnums=2),
+    ):
+        got = f(x, none, axis)
+        assert got.dtype == want.dtype
+        same(got, want)

@@ -435,3 +435,24 @@ def test_complex_numbers_have_no_place_on_a_line(f):
     for call in (f, plait.jit(f)):
         with pytest.raises(TypeRule, match="complex ones have no order"):
             call(Z)
+
+
+@pytest.mark.parametrize("name", ["intersect1d", "setdiff1d", "setxor1d"])
+def test_sets_of_elements_that_are_distinct_already(name):
+    rng = np.random.default_rng(3)
+    for n, m in ((6, 4), (1, 3), (0, 2), (3, 0)):
+        values = rng.permutation(8).astype(np.float32)
+        x, y = values[:n], rng.permutation(values)[:m]
+        want = getattr(np, name)(x, y, assume_unique=True)
+        np.testing.assert_array_equal(getattr(pnp, name)(x, y, assume_unique=True), want)
+        f = plait.jit(lambda x, y: getattr(pnp, name)(x, y, True, size=9, fill_value=-1))
+        padded = np.append(want, np.full(9 - want.size, -1, np.float32))
+        np.testing.assert_array_equal(f(x, y), padded)
+
+
+def test_parts_of_an_empty_axis_are_filled():
+    none, matrix = np.zeros(0, np.float32), np.zeros((2, 0), np.float32)
+    assert pnp.compress(none > 0, none, size=3, fill_value=7).tolist() == [7, 7, 7]
+    assert pnp.extract(none > 0, none, size=0).shape == pnp.extract(none > 0, none).shape == (0,)
+    f = plait.jit(lambda c, x: pnp.compress(c, x, 1, size=2, fill_value=5))
+    assert f(none > 0, matrix).tolist() == [[5, 5], [5, 5]]

@@ -6,6 +6,7 @@ visible.
 Invariant: nothing here changes the result of a program.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from .finder import VERSION
 
 __all__ = [
     "EXCLUDED", "VERSION_INFO", "TypedNdArray", "TYPES_OF_VALUES", "debug_info", "include_frame",
-    "nothing", "register_exclusion", "scan", "unchanged",
+    "nothing", "register_exclusion", "scan", "scheduling_group", "set_xla_metadata", "unchanged",
 ]  # fmt: skip
 
 VERSION_INFO = tuple(map(int, VERSION.split(".")))
@@ -56,6 +57,16 @@ def include_frame(frame: object) -> bool:
 def unchanged(fun: Callable[..., Any] | None = None, **options: object) -> Any:
     """Return the function unchanged; works as a decorator with or without options."""
     return fun if fun is not None else lambda f: f
+
+
+def scheduling_group(name: str) -> Callable[[Any], Any]:
+    """Return a decorator that changes nothing: groups are hints to schedulers of accelerators."""
+    return unchanged()
+
+
+def set_xla_metadata(x: Any = None, **metadata: object) -> Any:
+    """Return `x`, or a block if it is left out.  Metadata are hints, which are not passed on."""
+    return contextlib.nullcontext() if x is None else x
 
 
 @functools.wraps(lax.scan)

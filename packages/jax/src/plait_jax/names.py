@@ -90,6 +90,9 @@ _ELSEWHERE = {
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
     "jax.flatten_util": "ravel_pytree=:lenient.ravel_pytree",
+    "jax.experimental.compilation_cache.compilation_cache": """
+        reset_cache=:inert.nothing set_cache_dir=:settings.set_cache_dir
+    """,
     "jax.experimental.layout": """
         Format=:layouts.Format Layout=:layouts.Layout
         with_layout_constraint=:layouts.with_layout_constraint
@@ -98,6 +101,10 @@ _ELSEWHERE = {
     "jax.experimental.pjit": "pjit=:jitted.pjit",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
+    "jax.experimental.scheduling_groups": """
+        scheduling_group=:inert.scheduling_group xla_metadata_call=:inert.unchanged
+    """,
+    "jax.experimental.xla_metadata": "set_xla_metadata=:inert.set_xla_metadata",
     "jax.experimental.hijax": """
         AbstractValue=plait.ext.types.Aval ShapedArray=plait.ext.types.Aval
         Zero=:primitives.Zero instantiate_zeros=:primitives.instantiate_zeros

@@ -25,7 +25,15 @@ from plait.ext.trace import GROUND, current
 from .key_types import make_opaque_keys, opaque_keys
 from .requests import remember, user_level
 
-__all__ = ["CONFIG", "SETTINGS", "Retraced", "UnknownSetting", "adopt_environment", "block_of"]
+__all__ = [
+    "CONFIG",
+    "SETTINGS",
+    "Retraced",
+    "UnknownSetting",
+    "adopt_environment",
+    "block_of",
+    "set_cache_dir",
+]
 
 
 class UnknownSetting(PlaitError, AttributeError):
@@ -330,6 +338,11 @@ def _from_text(name: str, text: str) -> Any:
             f"{name.upper()} must be a value of type {kind}, got {text!r}",
             fix=f"its default is {SETTINGS[name].default!r}",
         ) from None
+
+
+def set_cache_dir(path: Any) -> None:
+    """Keep compiled programs in this folder."""
+    CONFIG.update("jax_compilation_cache_dir", str(path))
 
 
 def block_of(name: str) -> Callable[[Any], Any]:

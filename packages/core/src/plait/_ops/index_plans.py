@@ -26,6 +26,7 @@ from .._core.array import Literal, as_value, unmasked
 from .._core.interpreter import Value, admitted_sizes
 from .._types.avals import BOOL, INTEGER, Aval, default_dtype
 from .._types.dims import Dim, decide_eq, decide_ge, is_symbolic, max_dim, min_dim
+from .elementwise import lt, select
 from .shape import broadcast_in_dim, stack
 from .sizes import integers, size_value
 
@@ -194,8 +195,8 @@ def concrete_mask(mask: np.ndarray | Value) -> np.ndarray:
 class _Reading:
     """The state while one index is parsed."""
 
-    def __init__(self, shape: Sequence[Any], strict: bool):
-        self.sizes, self.strict = list(shape), strict
+    def __init__(self, shape: Sequence[Any], strict: bool, wrap: bool):
+        self.sizes, self.strict, self.wrap = list(shape), strict, wrap
         self.entries: list[Any] = []
         self.values: list[Any] = []
         self.layout: list[int] = []
@@ -217,12 +218,11 @@ class _Reading:
         elif item.dtype == BOOL:
             self.mask(k, concrete_mask(item))
         elif not item.ndim:
-            self.pick(k, SCALAR, integers(item, "indices"))
+            self.pick(k, SCALAR, self.unwrapped(integers(item, "indices")))
         elif isinstance(item, np.ndarray):
             self.rows(k, item)
         else:
-            signed = item.aval.dtype.kind != "u"
-            self.pick(k, LOOSE if signed else ROWS, integers(item, "indices"))
+            self.loose(k, item)
 
     def pick(self, k: int, entry: int, value: Value) -> None:
         axis = len(self.entries)
@@ -236,6 +236,18 @@ class _Reading:
         self.entries.append(entry)
         self.values.append(value)
 
+    def loose(self, k: int, item: Any) -> None:
+        """Parse many positions whose signs are not known."""
+        signed = item.dtype.kind != "u"
+        self.pick(k, LOOSE if signed and self.wrap else ROWS, integers(item, "indices"))
+
+    def unwrapped(self, i: Any) -> Any:
+        """Return a computed position; if negative ones are outside, so far that none wraps."""
+        if self.wrap:
+            return i
+        least = Literal(int(np.iinfo(i.aval.dtype).min), i.aval)
+        return select(lt(i, Literal(0, i.aval)), least, i)
+
     def whole(self, count: int) -> None:
         """Keep `count` axes as they are."""
         for _ in range(count):
@@ -247,7 +259,7 @@ class _Reading:
         n = self.sizes[axis]
         if n.__class__ is Dim or i.__class__ is Dim:
             return self.symbolic_point(k, i, n)
-        inside = -n <= i < n
+        inside = (-n if self.wrap else 0) <= i < n
         if not inside and self.strict:
             self.outside(i, n)
         if inside:
@@ -255,7 +267,8 @@ class _Reading:
             self.entries.append(POINT)
             self.values.append(i + n if i < 0 else i)
         else:
-            self.pick(k, SCALAR, Literal(min(max(i, -n - 1), n), Aval((), np.int32)))
+            i = min(max(i, -n - 1), n) if self.wrap or i >= 0 else -n - 1
+            self.pick(k, SCALAR, Literal(i, Aval((), np.int32)))
         return None
 
     def symbolic_point(self, k: int, i: Any, n: Dim) -> None:
@@ -266,6 +279,8 @@ class _Reading:
         """
         front = decide_ge(i, 0)
         inside = is_inside(i, n)
+        if not self.wrap and not front:
+            inside = front
         if inside is False and self.strict:
             self.outside(i, n)
         if inside and front is not None:
@@ -275,27 +290,28 @@ class _Reading:
             return
         if self.strict and not inside and not is_inside(i, max_dim(n, 1)):
             raise unknown_position(i, n)
-        i = i + n if front is False else i
-        self.pick(k, SCALAR, size_value(i, np.dtype(np.int32)))
+        i = i + n if front is False and self.wrap else i
+        self.pick(k, SCALAR, self.unwrapped(size_value(i, np.dtype(np.int32))))
 
     def outside(self, i: Any, n: Dim | int) -> NoReturn:
         """Refuse a fixed index."""
         axis = len(self.entries) - len(self.grown)
+        least = f"-{n}" if self.wrap else 0
         raise SubscriptError(
             f"index {i} is out of range for axis {axis} of size {n}",
-            fix=("the axis is empty; " if n == 0 else f"use an index in [-{n}, {n}); ")
+            fix=("the axis is empty; " if n == 0 else f"use an index in [{least}, {n}); ")
             + f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing',
         )
 
     def rows(self, k: int, i: np.ndarray) -> None:
         n = self.sizes[len(self.entries)]
         if n.__class__ is Dim:
-            signed = i.dtype.kind != "u"
-            return self.pick(k, LOOSE if signed else ROWS, integers(i, "indices"))
+            return self.loose(k, i)
         i = (np.minimum(i, n) if i.dtype == np.uint64 else i).astype(np.int64)
-        if self.strict and i.size and not (-n <= i.min() and i.max() < n):
-            self.outside(i[(i < -n) | (i >= n)][0].item(), n)
-        i = np.maximum(np.where(i < 0, i + n, np.minimum(i, n)), -1)
+        least = -n if self.wrap else 0
+        if self.strict and i.size and not (least <= i.min() and i.max() < n):
+            self.outside(i[(i < least) | (i >= n)][0].item(), n)
+        i = np.maximum(np.where((i < 0) & self.wrap, i + n, np.minimum(i, n)), -1)
         return self.pick(k, ROWS, as_value(i.astype(np.int32 if n < 2**31 else np.int64)))
 
     def mask(self, k: int, mask: np.ndarray) -> None:
@@ -330,13 +346,16 @@ class _Reading:
         return IndexPlan(tuple(self.entries), tuple(layout), tuple(self.grown))
 
 
-def parse(shape: Sequence[Any], index: object, strict: bool = True) -> tuple[IndexPlan, list[Any]]:
+def parse(
+    shape: Sequence[Any], index: object, strict: bool = True, wrap: bool = True
+) -> tuple[IndexPlan, list[Any]]:
     """Return (plan, positions) of an index into an array of this shape.
 
     Args:
       shape: of the array; sizes may be symbolic.
       index: the expression in the brackets.
       strict: True if fixed integers out of range are an error.
+      wrap: True if negative positions count from the end; else they are out of range.
 
     Raises SubscriptError, an IndexError, for elements that the array lacks, and TypeRule for
     objects that are not an index.
@@ -351,7 +370,7 @@ def parse(shape: Sequence[Any], index: object, strict: bool = True) -> tuple[Ind
             f"too many indices: {axes} for an array of {len(shape)} axes, of shape {tuple(shape)}",
             fix="give one for each axis at most; None adds an axis",
         )
-    reading = _Reading(shape, strict)
+    reading = _Reading(shape, strict, wrap)
     for k, item in enumerate(items):
         if item is Ellipsis:
             reading.whole(len(shape) - axes)

@@ -16,7 +16,7 @@ import numpy as np
 from .._base import jaxlib_api
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._base.jaxlib_api import IrValue
-from .._core.array import as_value
+from .._core.array import as_value, fits
 from .._core.interpreter import Value
 from .._core.primitive import Ints, primitive
 from .._plugins.traits import Indexing
@@ -26,7 +26,7 @@ from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64s
 from ..typing import Array, ArrayLike
 from .empty_axes import make_room, take_back, together, with_room
-from .shape import materialise_at_ground, normal_shape, reshape
+from .shape import keep_imaginary, materialise_at_ground, normal_shape, reshape
 from .sizes import integers
 from .static_arguments import flag, record
 
@@ -323,6 +323,9 @@ def normal_fill(value: Any, dtype: np.dtype) -> Any:
     v = np.asarray(value)
     if v.ndim:
         raise OperandTypeError(f"a fill value is a number, not {value!r}", fix="give a scalar")
+    keep_imaginary(Aval((), v.dtype), dtype)
+    if value.__class__ is int and category(dtype) == INTEGER:
+        value = fits(value, dtype)
     with np.errstate(all="ignore"):
         kind = category(dtype)
         return (

@@ -37,7 +37,21 @@ from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
 from ..typing import Array, ArrayLike, Axis
-from .elementwise import ANY, LOGIC, NUMBER, add, agreed, div, extreme, maximum, minimum, mul, ne
+from .elementwise import (
+    ANY,
+    LOGIC,
+    NUMBER,
+    add,
+    agreed,
+    and_,
+    div,
+    extreme,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    or_,
+)
 from .elementwise import select as choose
 from .shape import broadcast_to, convert, expand_dims, materialise_at_ground, normal_axes
 from .sizes import size_value
@@ -266,7 +280,7 @@ def sum_(
     [3.0, 12.0]
     """
     out = _over(reduce_sum, summand(x, dtype), axis, keepdims, where, lambda d: 0)
-    return out if initial is None else add(out, initial)
+    return _started(add, out, initial)
 
 
 def prod(
@@ -285,7 +299,7 @@ def prod(
     24
     """
     out = _over(reduce_prod, summand(x, dtype), axis, keepdims, where, lambda d: 1)
-    return out if initial is None else mul(out, initial)
+    return _started(mul, out, initial)
 
 
 def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, which: str):
@@ -301,7 +315,7 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
         if initial is None:
             _not_empty(name, x.aval, axis, where)
         out = _over(prim, x, axis, keepdims, where, neutral)
-        return out if initial is None else join(out, initial)
+        return _started(join, out, initial)
 
     reduce.__name__ = reduce.__qualname__ = name + "_"
     reduce.__doc__ = (
@@ -318,6 +332,19 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
         f"{[3, 5] if name == 'max' else [2, 1]}\n"
     )
     return reduce
+
+
+def _started(join: Primitive, out: Any, initial: Any) -> Any:
+    """Return a reduction joined with its `initial`, which must be one number."""
+    if initial is None:
+        return out
+    initial = as_value(initial)
+    if initial.aval.ndim:
+        raise ShapeError(
+            f"initial must be one number, got {initial.aval!r}",
+            fix="give a scalar, or combine the array with the result of the reduction",
+        )
+    return join(out, initial)
 
 
 def _not_empty(name: str, x: Aval, axis: object, where: ArrayLike | None) -> None:
@@ -354,7 +381,7 @@ def truth(x: Any) -> Any:
 
 def any_(
     x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False,
-    where: ArrayLike | None = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return True if any element over axes is not zero (nan is not zero), as numpy's.
 
@@ -362,18 +389,20 @@ def any_(
       x: an array.
       axis: None (all), an int, or a tuple of ints.
       keepdims: True to keep the axes, with size 1.
+      initial: a further element.
       where: a mask of the elements that count; broadcasts with `x`.
 
     >>> import numpy as np
     >>> any_(np.array([[0, 0], [0, 2]]), axis=1).tolist()
     [False, True]
     """
-    return _over(reduce_or, truth(x), axis, keepdims, where, lambda d: False)
+    out = _over(reduce_or, truth(x), axis, keepdims, where, lambda d: False)
+    return _started(or_, out, None if initial is None else truth(initial))
 
 
 def all_(
     x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False,
-    where: ArrayLike | None = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return True if no element over axes is zero, as numpy's; arguments are those of `any_`.
 
@@ -381,7 +410,8 @@ def all_(
     >>> all_(np.array([[1, 0], [3, 2]]), axis=1).tolist()
     [False, True]
     """
-    return _over(reduce_and, truth(x), axis, keepdims, where, lambda d: True)
+    out = _over(reduce_and, truth(x), axis, keepdims, where, lambda d: True)
+    return _started(and_, out, None if initial is None else truth(initial))
 
 
 def mean(

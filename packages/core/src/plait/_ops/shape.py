@@ -44,10 +44,10 @@ from .empty_axes import make_room, with_room
 
 __all__ = [
     "barrier", "broadcast_in_dim", "broadcast_to", "concatenate", "concatenate_", "convert",
-    "convert_", "convert_together", "expand_dims", "fill", "given_axes", "iota", "iota_",
-    "materialise_at_ground", "moveaxis", "normal_axes", "normal_axis", "normal_shape", "pad",
-    "pad_", "reshape", "reshape_", "rev", "slice_", "slice_in_dim", "squeeze", "squeeze_", "stack",
-    "transpose", "transpose_",
+    "convert_", "convert_into", "convert_together", "expand_dims", "fill", "given_axes", "iota",
+    "iota_", "materialise_at_ground", "moveaxis", "normal_axes", "normal_axis", "normal_shape",
+    "pad", "pad_", "reshape", "reshape_", "rev", "slice_", "slice_in_dim", "squeeze", "squeeze_",
+    "stack", "transpose", "transpose_",
 ]  # fmt: skip
 
 STRUCTURE = (Linear, Structural, Increasing)
@@ -500,6 +500,31 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Value:
     if x.__class__ is Literal and not x.aval.ndim and _exact(x.value, dtype):
         return Literal(_as(x.value, dtype), Aval((), dtype, weak))
     return convert_.bind(x, dtype=dtype, weak=weak)
+
+
+def convert_into(x: Any, dtype: Any) -> Value:
+    """Return `x` in the dtype of an array that it becomes part of.
+
+    Raises OperandTypeError for complex numbers in an array of real ones, and OutOfBounds for an
+    int that does not fit.
+
+    >>> convert_into(3, "float32").dtype
+    dtype('float32')
+    """
+    dtype = dtype_of(dtype)
+    if x.__class__ is not int:
+        x = as_value(x)
+        keep_imaginary(x.aval, dtype)
+    return convert(x, dtype)
+
+
+def keep_imaginary(x: Aval, dtype: np.dtype) -> None:
+    """Refuse complex values that become part of an array of real numbers."""
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        raise OperandTypeError(
+            f"complex values {x!r} cannot be written into an array of {dtype}",
+            fix="write their real part, or convert the array with .astype first",
+        )
 
 
 def _exact(value: Any, dtype: np.dtype) -> bool:

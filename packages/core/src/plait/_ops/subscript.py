@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import ArgumentError, OperandTypeError
+from .._base.errors import ArgumentError
 from .._base.freezing import freeze
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
@@ -32,7 +32,7 @@ from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, pars
 from .indexing import FILL, normal_fill, normal_mode
 from .layout import all_free, free, placed
 from .reduction import max_
-from .shape import convert, fill, materialise_at_ground
+from .shape import convert, fill, keep_imaginary, materialise_at_ground
 
 __all__ = ["At", "getitem"]
 
@@ -228,7 +228,7 @@ class Positions:
     Every method takes `mode`, the treatment of computed positions outside: "fill", "clip", "drop"
     or "promise_in_bounds".  By default writes use "drop" and reads "clip".  With a mode, fixed
     integers may lie outside too.  `indices_are_sorted` and `unique_indices` are promises that make
-    it faster.  With `wrap_negative_indices` False, negative computed positions are outside.
+    it faster.  With `wrap_negative_indices` False, negative positions are outside.
     `out_sharding` is the sharding of the result.
     """
 
@@ -285,8 +285,8 @@ class Positions:
             bool(indices_are_sorted),
             bool(unique_indices),
         )
-        plan, values = parse(x.aval.shape, self.index, strict=mode is None)
-        plan = plan if wrap_negative_indices else _unwrapped(plan)
+        wrap = bool(wrap_negative_indices)
+        plan, values = parse(x.aval.shape, self.index, mode is None, wrap)
         positions = _solid(values) if x.__class__ is Array and current() is GROUND else None
         if positions is None:
             return read(x, plan, values, spec)
@@ -372,8 +372,8 @@ class Positions:
             new = convert(func(x), x.aval.dtype)
             return masked(x, as_value(mask), new, "set")
         index = self.index if mask is None else np.nonzero(concrete_mask(mask))
-        plan, values = parse(x.aval.shape, index, strict=how.get("mode") is None)
-        plan = plan if how.get("wrap_negative_indices", True) else _unwrapped(plan)
+        wrap = bool(how.get("wrap_negative_indices", True))
+        plan, values = parse(x.aval.shape, index, how.get("mode") is None, wrap)
         spec = _spec(how)
         several = mask is None and any(e in (ROWS, LOOSE) for e in plan.entries)
         if several and not spec.unique:
@@ -392,19 +392,15 @@ class Positions:
         if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
             v = convert(v, x.aval.dtype, True)  # This refuses an int that does not fit.
         v = _written_value(v)
-        if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
-            raise OperandTypeError(
-                f"complex values {v.aval!r} cannot be written into {x.aval!r}",
-                fix="write their real part, or convert the array with .astype first",
-            )
+        keep_imaginary(v.aval, x.aval.dtype)
         if v.aval.category == NOTHING and x.aval.category != NOTHING:
             raise nothing_to_do([x.aval, v.aval])
         spec = _spec(how)
         mask = _single_mask(x, self.index)
         if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
             return self._write_masked(x, as_value(mask), v, op)
-        plan, values = parse(x.aval.shape, self.index, strict=how.get("mode") is None)
-        plan = plan if how.get("wrap_negative_indices", True) else _unwrapped(plan)
+        wrap = bool(how.get("wrap_negative_indices", True))
+        plan, values = parse(x.aval.shape, self.index, how.get("mode") is None, wrap)
         now = x.__class__ is Array and current() is GROUND
         positions = _solid(values) if now else None
         if positions is None or isinstance(v, Tracer):
@@ -515,8 +511,3 @@ def _spec(how: dict[str, Any]) -> Spec:
         bool(how.get("indices_are_sorted", False)),
         bool(how.get("unique_indices", False)),
     )
-
-
-def _unwrapped(plan: IndexPlan) -> IndexPlan:
-    """Return the plan with negative computed positions outside, rather than from the end."""
-    return IndexPlan(tuple([ROWS if e == LOOSE else e for e in plan.entries]), *plan[1:])

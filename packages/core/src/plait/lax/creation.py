@@ -80,7 +80,8 @@ def full_like(
     like: Any = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
     weak = dtype is None and getattr(like, "weak_type", False)
     kind = canonical(dtype_of(like.dtype)) if dtype is None else asked_dtype(dtype)
-    v = sh.convert(fill_value if fill_value.__class__ is int else value(fill_value), kind, weak)
+    into = sh.convert_into if dtype is None else sh.convert
+    v = sh.convert(into(fill_value, kind), kind, weak)
     if v.aval.ndim:
         raise ArgumentError(f"lax.full_like with {v.aval!r}", fix="give one number")
     size = tuple(like.shape) if shape is None else normal_shape(shape)

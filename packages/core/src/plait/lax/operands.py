@@ -11,10 +11,12 @@ from plait.typing import Array, ArrayLike
 
 from .._api.strict_functions import about
 from .._api.surfaces import unary, value
-from .._base.errors import ArgumentError
+from .._base.errors import ArgumentError, OperandTypeError
 from .._core.interpreter import Value
 from .._core.primitive import Primitive
 from .._ops.accuracy import PLAIN, accurate
+from .._ops.shape import convert
+from .._types.avals import FLOATING
 
 
 class Accurate(Protocol):
@@ -42,6 +44,19 @@ class Tolerance(NamedTuple):
 
 
 _ACCURACY = "\n\naccuracy: an `AccuracyMode` or a `Tolerance`, for platforms that have a choice."
+
+
+def in_dtype_of(x: Value, v: object, name: str) -> Value:
+    """Return a number in the dtype of `x`: of that dtype, or a Python number that it can hold."""
+    number = value(v)
+    have, want = number.aval, x.aval
+    lost = have.category > want.category and have.category >= FLOATING
+    if have.ndim or lost or (have.dtype != want.dtype and not have.weak_type):
+        raise OperandTypeError(
+            f"{name} of {want!r} with the number {have!r}",
+            fix="give a number without axes, of the same dtype",
+        )
+    return convert(v if v.__class__ is int else number, want.dtype)
 
 
 def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Accurate:

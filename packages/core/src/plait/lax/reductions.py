@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .._api.surfaces import value
-from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
+from .._base.errors import ArgumentError, ShapeError, TreeMismatch
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._core.ir import Program
@@ -24,6 +24,7 @@ from .._ops.static_arguments import fixed_each, flag
 from .._plugins.traits import Elementwise, Structural
 from .._types.avals import Aval, asked_dtype
 from ..tree import difference, flatten, in_words
+from .operands import in_dtype_of
 
 __all__ = [
     "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce",
@@ -202,17 +203,7 @@ def together(name: str, operands: object, starts: object) -> tuple[Any, list[Any
             f"{name}: what to start from is {flatten(starts)[1]}, and operands are {tree}",
             fix="give a number for each operand, in the same structure",
         ) from None
-    return tree, xs, [_start(name, v, x) for v, x in zip(given, xs)]
-
-
-def _start(name: str, v: object, x: Value) -> Any:
-    v = value(v)
-    if v.aval.ndim or (v.aval.dtype != x.aval.dtype and not v.aval.weak_type):
-        raise OperandTypeError(
-            f"{name}: {v.aval!r} to start from, for {x.aval!r}",
-            fix="give a number without axes, of the same dtype",
-        )
-    return sh.convert(v, x.aval.dtype)
+    return tree, xs, [in_dtype_of(x, v, name) for v, x in zip(given, xs)]
 
 
 def _with_start(prim: Primitive, start: Any, out: Value) -> Any:

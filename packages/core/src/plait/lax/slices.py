@@ -14,6 +14,7 @@ from .._ops import shape as sh
 from .._ops.shape import materialise_at_ground, normal_axis
 from .._ops.static_arguments import fixed_each
 from .._types.dims import Dim
+from .operands import in_dtype_of
 
 
 def slice(
@@ -162,11 +163,8 @@ def pad(operand: ArrayLike, padding_value: object, padding_config: object) -> Ar
     >>> plait.lax.pad(plait.numpy.array([1, 2]), 0, [(1, 2, 1)]).tolist()
     [0, 1, 0, 2, 0, 0]
     """
-    x, v = value(operand), value(padding_value)
-    if not v.aval.weak_type and v.aval.dtype != x.aval.dtype:
-        raise ArgumentError(
-            f"lax.pad of {x.aval!r} with {v.aval!r}", fix="convert the value with .astype"
-        )
+    x = value(operand)
+    v = in_dtype_of(x, padding_value, "lax.pad")
     if not isinstance(padding_config, Iterable):
         padding_config = [padding_config]
     config = [fixed_each("lax.pad", "padding", c) for c in padding_config]

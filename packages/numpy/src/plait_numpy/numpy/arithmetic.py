@@ -17,7 +17,7 @@ from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.elementwise import bitcast
 from plait.ext.ops.reduction import any_
-from plait.ext.ops.shape import convert, fill
+from plait.ext.ops.shape import convert, convert_into, fill
 from plait.ext.surface import binary, dispatched, fused, unary, value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
@@ -763,9 +763,9 @@ def spacing(x: ArrayLike) -> Array:
 
 @fused(numbers=("nan", "posinf", "neginf"))
 def _finite(x: Value, nan: Any, posinf: Any, neginf: Any) -> Any:
-    x = el.select(el.ne(x, x), convert(nan, x.aval.dtype), x)
-    x = el.select(el.eq(x, np.inf), convert(posinf, x.aval.dtype), x)
-    return el.select(el.eq(x, -np.inf), convert(neginf, x.aval.dtype), x)
+    x = el.select(el.ne(x, x), convert_into(nan, x.aval.dtype), x)
+    x = el.select(el.eq(x, np.inf), convert_into(posinf, x.aval.dtype), x)
+    return el.select(el.eq(x, -np.inf), convert_into(neginf, x.aval.dtype), x)
 
 
 def nan_to_num(

@@ -483,7 +483,7 @@ def full_like(
     [7.0, 7.0]
     """
     aval = _like(a, dtype, shape)
-    v = _typed(fill_value, aval.dtype)
+    v = _typed(fill_value, aval.dtype) if dtype else sh.convert_into(fill_value, aval.dtype)
     v = sh.convert(v, aval.dtype, True) if aval.weak_type else v
     return beside(materialise_at_ground(sh.broadcast_to(v, aval.shape)), a)
 

@@ -84,7 +84,7 @@ def ediff1d(
     """
     x = value(ary)
     out = diff(sh.reshape(x, (x.aval.size,)))
-    ends = [None if v is None else sh.convert(value(v), x.aval.dtype) for v in (to_begin, to_end)]
+    ends = [None if v is None else sh.convert_into(v, x.aval.dtype) for v in (to_begin, to_end)]
     first, last = [None if v is None else sh.reshape(v, (v.aval.size,)) for v in ends]
     parts = [p for p in (first, out, last) if p is not None]
     return sh.concatenate(parts, 0) if len(parts) > 1 else out

@@ -315,7 +315,7 @@ def fill_diagonal(
     host[mask] = np.arange(count) % max(values.aval.size, 1)
     spread = sh.reshape(values, (values.aval.size,))
     new = spread if values.aval.size == 1 else spread.at[from_numpy(host)].get()
-    new = sh.convert(new, x.aval.dtype)
+    new = sh.convert_into(new, x.aval.dtype)
     return el.select(from_numpy(mask), sh.reshape(new, ()) if values.aval.size == 1 else new, x)
 
 
@@ -331,7 +331,7 @@ def _filled(x: Any, values: Any, wrap: bool) -> Any:
     on = el.eq(row, others[0])
     for other in others[1:]:
         on = el.and_(on, el.eq(row, other))
-    new = sh.convert(sh.reshape(values, (values.aval.size,)), x.aval.dtype)
+    new = sh.convert_into(sh.reshape(values, (values.aval.size,)), x.aval.dtype)
     if values.aval.size == 1:
         return el.select(on, sh.reshape(new, ()), x)
     count = sh.size_value(values.aval.size, np.dtype(np.int32))

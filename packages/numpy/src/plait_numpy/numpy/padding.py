@@ -15,7 +15,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import index_in_dim
 from plait.ext.ops.reduction import max_, mean, min_
-from plait.ext.ops.shape import convert, size_value
+from plait.ext.ops.shape import convert_into, size_value
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, admitted_sizes, decide_ge, max_dim, min_dim
 from plait.ext.surface import value
@@ -157,7 +157,7 @@ def _pad(
 
 def _constant(x: Value, widths: Sequence[tuple], values: Any) -> Any:
     if not isinstance(values, tuple | list | np.ndarray | dict):
-        return sh.pad(x, convert(values, x.aval.dtype), [(a, b, 0) for a, b in widths])
+        return sh.pad(x, convert_into(values, x.aval.dtype), [(a, b, 0) for a, b in widths])
     if isinstance(values, dict):
         pairs = [_pair(values.get(i, 0)) for i in range(x.aval.ndim)]
     else:
@@ -166,7 +166,7 @@ def _constant(x: Value, widths: Sequence[tuple], values: Any) -> Any:
         none = [(0, 0, 0)] * x.aval.ndim
         for v, width in ((first, (low, 0, 0)), (last, (0, high, 0))):
             at = [width if i == axis else w for i, w in enumerate(none)]
-            x = sh.pad(x, convert(v, x.aval.dtype), at)
+            x = sh.pad(x, convert_into(v, x.aval.dtype), at)
     return x
 
 
@@ -276,7 +276,7 @@ def _statistic(x: Value, axis: int, low: int, high: int, mode: str, lengths: tup
         if mode in ("mean", "median") and x.aval.category == INTEGER:
             v = el.round_even(v)
         shape = [(low, high)[k] if i == axis else d for i, d in enumerate(x.aval.shape)]
-        sides.append(sh.broadcast_to(convert(v, x.aval.dtype), shape))
+        sides.append(sh.broadcast_to(convert_into(v, x.aval.dtype), shape))
     return sh.concatenate([sides[0], x, sides[1]], axis)
 
 
@@ -289,6 +289,6 @@ def _ramp(x: Value, axis: int, low: int, high: int, ends: tuple) -> Any:
         start = sh.squeeze(index_in_dim(x, edge, axis), axis)
         ramp = linspace(end, start, width, endpoint=False, axis=axis)
         whole = x.aval.category == INTEGER
-        sides.append(convert(el.floor(ramp) if whole else ramp, x.aval.dtype))
+        sides.append(convert_into(el.floor(ramp) if whole else ramp, x.aval.dtype))
     back = sh.rev.bind(sides[1], axes=(axis,))
     return sh.concatenate([sides[0], x, back], axis)

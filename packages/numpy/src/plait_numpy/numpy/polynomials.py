@@ -233,7 +233,7 @@ def polyint(p: ArrayLike, m: int = 1, k: object = None) -> Array:
     for i in range(m):
         n = x.aval.size
         x = el.div(x, _counted(n, x))
-        x = sh.concatenate([x, sh.convert(constants[i : i + 1], x.aval.dtype)], 0)
+        x = sh.concatenate([x, sh.convert_into(constants[i : i + 1], x.aval.dtype)], 0)
     return x
 
 

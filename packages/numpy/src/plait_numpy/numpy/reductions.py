@@ -4,7 +4,6 @@ Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that th
 raises.  So does an extreme of no elements without `initial`.
 """
 
-from collections.abc import Callable
 from typing import Any, overload
 from typing import Literal as Exactly
 
@@ -12,7 +11,6 @@ import numpy as np
 
 from plait.errors import ArgumentError, ShapeError
 from plait.ext import Literal, types
-from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops import reduction as argreduction
@@ -60,7 +58,8 @@ def sum(
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
     if dtype == types.BOOL:
-        return _logic(reduction.any_, el.or_, a, axis, keepdims, initial, where)
+        # A sum of booleans as a boolean is whether any is True.
+        return reduction.any_(a, axis, keepdims=keepdims, initial=initial, where=where)
     return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -71,20 +70,6 @@ def _sum_dtype(a: object, dtype: Any, promote: bool) -> Any:
         return None
     have = value(a).aval.dtype
     return None if have == types.BOOL else have
-
-
-def _logic(
-    reduce: Callable[..., Any],
-    join: Primitive,
-    a: ArrayLike,
-    axis: Any,
-    keepdims: bool,
-    initial: Any,
-    where: ArrayLike | None,
-) -> Any:
-    """Reduce booleans to a boolean: a sum is whether any is True, a product whether all are."""
-    out = reduce(a, axis, keepdims=keepdims, where=where)
-    return out if initial is None else join(out, truth(initial))
 
 
 @dispatched
@@ -104,7 +89,8 @@ def prod(
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
     if dtype == types.BOOL:
-        return _logic(reduction.all_, el.and_, a, axis, keepdims, initial, where)
+        # A product of booleans as a boolean is whether all are True.
+        return reduction.all_(a, axis, keepdims=keepdims, initial=initial, where=where)
     return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 

@@ -244,7 +244,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         count = v.aval.shape[at] if v.aval.shape[at] != 1 else 1
         positions = np.full(count, positions.reshape(-1)[0])
     want = (*x.aval.shape[:at], count, *x.aval.shape[at + 1 :])
-    v = sh.broadcast_to(convert(v, x.aval.dtype), want)
+    v = sh.broadcast_to(sh.convert_into(v, x.aval.dtype), want)
     marks = np.insert(np.zeros(n, np.int64), positions.reshape(-1), np.arange(1, count + 1))
     source = np.where(marks > 0, n + marks - 1, np.cumsum(marks == 0) - 1)
     both = sh.concatenate([x, v], at)

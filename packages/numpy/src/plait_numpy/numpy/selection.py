@@ -140,9 +140,9 @@ def piecewise(
     run = lambda f: f(x, *args, **kw) if callable(f) else f  # noqa: E731
     more = len(functions) > len(conditions)
     out = run(functions.pop()) if more else 0
-    out = sh.broadcast_to(sh.convert(out, x.aval.dtype), x.aval.shape)
+    out = sh.broadcast_to(sh.convert_into(out, x.aval.dtype), x.aval.shape)
     for c, f in zip(conditions, functions):
-        out = el.select(c, sh.convert(run(f), x.aval.dtype), out)
+        out = el.select(c, sh.convert_into(run(f), x.aval.dtype), out)
     return out
 
 
@@ -425,7 +425,7 @@ def _nonzero(mask: Value, fills: tuple, *, size: int) -> tuple:
     shape, total = mask.aval.shape, product(mask.aval.shape)
     kind = types.default_dtype(types.INTEGER)
     if total == 0 or size == 0:
-        return tuple([sh.broadcast_to(sh.convert(f, kind), (size,)) for f in fills])
+        return tuple([sh.broadcast_to(sh.convert_into(f, kind), (size,)) for f in fills])
     flat = sh.reshape(mask, (total,))
     order = el.sub(sh.convert(flat, np.int32).cumsum(), 1)
     # The positions beyond `size`, and those of zeros, are dropped.
@@ -439,7 +439,7 @@ def _nonzero(mask: Value, fills: tuple, *, size: int) -> tuple:
     out = []
     for i, (n, f) in enumerate(zip(shape, fills)):
         index = el.modulo(el.floor_divide(positions, product(shape[i + 1 :])), n)
-        out.append(el.select(found, index, sh.convert(f, kind)))
+        out.append(el.select(found, index, sh.convert_into(f, kind)))
     return tuple(out)
 
 
@@ -515,6 +515,9 @@ def compress(
             fix="give a condition that is no longer than the axis",
         )
     positions = nonzero(c, size=size, fill_value=n)[0]
+    if n.__class__ is int and not n:  # Nothing can be taken: every part is filled.
+        shape = (*x.aval.shape[:at], positions.aval.shape[0], *x.aval.shape[at + 1 :])
+        return sh.broadcast_to(sh.convert_into(fill_value, x.aval.dtype), shape)
     return taking.take(x, positions, at, mode="fill", fill_value=fill_value)
 
 

@@ -25,6 +25,7 @@ from plait.typing import Array, ArrayLike
 
 from .logic import isnan
 from .search import searchsorted
+from .selection import extract
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
@@ -86,9 +87,8 @@ def _distinct(x: Array, order: Value, new: Value, fill_value: Any, *, size: int)
     inverse = sh.fill(0, Aval((n,), kind)).at[order].set(number)
     counts = zero.at[number].add(sh.fill(1, Aval((n,), kind)), mode="drop")
     if n == 0:
-        return sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
-            zero, inverse, counts
-        )  # fmt: skip
+        filled = sh.convert_into(fill_value, x.aval.dtype)
+        return sh.broadcast_to(filled, (size, *x.aval.shape[1:])), zero, inverse, counts
     if n.__class__ is int:
         there = el.lt(sh.iota(kind, (size,)), number[-1:] + 1)
     else:
@@ -96,7 +96,9 @@ def _distinct(x: Array, order: Value, new: Value, fill_value: Any, *, size: int)
     first = el.select(there, first, order[0])
     rows = take(x, first, 0, mode="clip")
     if fill_value is not None:
-        rows = el.select(sh.reshape(there, (size, 1)), rows, sh.convert(fill_value, x.aval.dtype))
+        rows = el.select(
+            sh.reshape(there, (size, 1)), rows, sh.convert_into(fill_value, x.aval.dtype)
+        )
     return rows, first, inverse, counts
 
 
@@ -301,7 +303,7 @@ def _packed(x: Value, keep: Any, fill_value: Any, *, size: int) -> Any:
     target = el.select(here, el.sub(sh.convert(here, np.int32).cumsum(), 1), size)
     if fill_value is None:
         fill_value = el.select(any_(keep), rows[0], 0) if n.__class__ is not int or n else 0
-    start = sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size,))
+    start = sh.broadcast_to(sh.convert_into(fill_value, x.aval.dtype), (size,))
     return (el.add(start, 0) if x.aval.dtype != BOOL else start).at[target].set(rows, mode="drop")
 
 
@@ -386,7 +388,8 @@ def setdiff1d(
 ) -> Array:  # fmt: skip
     """Return the distinct elements of the first that the second lacks, in order; see `intersect1d`.
 
-    The result has the dtype of the first; missing elements are 0 by default.  As numpy.setdiff1d.
+    The result has the dtype of the first; missing elements are 0 by default.  With
+    `assume_unique`, elements keep the order that they have in the first.  As numpy.setdiff1d.
 
     Raises NotAnArrayError if an operand is not an array, and ConcretizationError in a traced
     function without `size`.
@@ -396,7 +399,10 @@ def setdiff1d(
     [1]
     """
     x, fill = _flat(ar1), 0 if fill_value is None else fill_value
-    return _chosen(x, isin(x, _flat(ar2), invert=True), size, fill, "setdiff1d")
+    kept = isin(x, _flat(ar2), invert=True)
+    if assume_unique:
+        return extract(kept, x, size=size, fill_value=fill)
+    return _chosen(x, kept, size, fill, "setdiff1d")
 
 
 def setxor1d(

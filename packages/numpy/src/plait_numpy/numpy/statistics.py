@@ -307,7 +307,12 @@ def _cov(
     ddof: int,
     dtype: np.dtype | None,
 ) -> Any:
-    xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
+    xs = [_variables(value(m), rowvar)]
+    if y is not None:
+        y = value(y)
+        # numpy reads one row of `y` as one variable, whatever `rowvar` says.
+        one = y.aval.ndim == 2 and decide_eq(y.aval.shape[0], 1)
+        xs.append(_variables(y, bool(rowvar or one)))
     (x,) = el.floating((sh.concatenate(xs, 0),))
     result = x.aval.dtype if dtype is None else dtype
     if x.aval.shape[0].__class__ is int and not x.aval.shape[0]:  # no variables
@@ -318,7 +323,7 @@ def _cov(
     weights = None
     for w in (fweights, aweights):
         if w is not None:
-            w = sh.convert(value(w), x.aval.dtype)
+            w = sh.convert_into(w, x.aval.dtype)
             weights = w if weights is None else el.mul(weights, w)
     center, total = average(x, 1, weights, returned=True)
     rest = el.sub(x, sh.reshape(center, (-1, 1)))
@@ -345,7 +350,7 @@ def _variables(x: Value, rowvar: bool) -> Any:
         raise ArgumentError(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
     if x.aval.ndim < 2:
         return sh.reshape(x, (1, x.aval.size))
-    return x if rowvar or decide_eq(x.aval.shape[0], 1) else sh.transpose(x)
+    return x if rowvar else sh.transpose(x)
 
 
 def corrcoef(

@@ -20,7 +20,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.cumulative import cumprod, cumsum
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.indexing import At, getitem
-from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_, truth
+from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_
 from plait.ext.surface import value
 from plait.ext.trace import Value, copy_names, name_of
 from plait.ext.types import asked_dtype, dtype_of
@@ -130,7 +130,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             options: dict[str, Any] = {} if initial is None else {"initial": initial}
             if where is not None:
                 options["where"] = where
-            return self._reduce(x, axis=axis, keepdims=keepdims, **options)
+            return _as_asked(self._reduce(x, axis=axis, keepdims=keepdims, **options), dtype)
         axes = sh.normal_axes(axis, x.aval.ndim)
         kept = None if where is None else _rows(sh.broadcast_to(value(where), x.aval.shape), axes)
         result = self._in_single(lambda x: self._folded(_rows(x, axes), kept, initial), x)
@@ -169,7 +169,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         x = value(array)
         x = x if dtype is None else sh.convert(x, asked_dtype(dtype))
         if self._accumulate is not None:
-            return self._accumulate(x, axis=axis)
+            return _as_asked(self._accumulate(x, axis=axis), dtype)
         at = sh.normal_axis(axis, x.aval.ndim)
         return self._in_single(lambda x: self._accumulated(x, at), x)
 
@@ -247,6 +247,8 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     def _pieces(self, x: Value, first: Value, at: int) -> Any:
         rows = sh.moveaxis(x, at, 0)
         n = rows.aval.shape[0]
+        if first.aval.shape[0] == 0:
+            return sh.moveaxis(getitem(rows, first), 0, at)
         end = sh.broadcast_to(sh.convert(value(n), first.aval.dtype), (1,))
         last = sh.concatenate([sh.slice_in_dim(first, 1, first.aval.shape[0]), end])
         carry = getitem(rows, first)
@@ -261,6 +263,14 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         carry = sh.convert(carry, _result(self._call, carry, rows))
         positions = sh.iota(first.aval.dtype, (n,))
         return sh.moveaxis(scan(step, carry, (positions, rows))[0], 0, at)
+
+
+def _as_asked(out: Any, dtype: object) -> Any:
+    """Return a fold in the dtype asked for: sums widen narrow integers.  Truth values stay."""
+    out = value(out)
+    return (
+        out if dtype is None or out.aval.dtype == np.bool_ else sh.convert(out, asked_dtype(dtype))
+    )
 
 
 def _rows(x: Value, axes: tuple) -> Any:
@@ -305,16 +315,6 @@ def _at(method: str) -> Callable:
     return lambda x, indices, b: getattr(At(x)[indices], method)(b)
 
 
-def _begun(reduce: Callable, join: Callable) -> Callable:
-    """Return a reduction of booleans that takes the value before the first element, too."""
-
-    def begun(x: Any, *, initial: Any = None, **how: Any) -> Any:
-        out = reduce(x, **how)
-        return out if initial is None else join(out, truth(initial))
-
-    return begun
-
-
 _OWN: dict[Any, tuple[Any, dict[str, Any]]] = {
     arithmetic.add: (0, {"reduce": sum_, "accumulate": cumsum, "at": _at("add")}),
     arithmetic.multiply: (1, {"reduce": prod, "accumulate": cumprod, "at": _at("multiply")}),
@@ -339,8 +339,8 @@ _OWN: dict[Any, tuple[Any, dict[str, Any]]] = {
     logic.bitwise_xor: (0, {}),
     logic.left_shift: (None, {}),
     logic.right_shift: (None, {}),
-    logic.logical_and: (True, {"reduce": _begun(all_, el.and_)}),
-    logic.logical_or: (False, {"reduce": _begun(any_, el.or_)}),
+    logic.logical_and: (True, {"reduce": all_}),
+    logic.logical_or: (False, {"reduce": any_}),
     logic.logical_xor: (False, {}),
 }  # fmt: skip
 _METHODS = ("reduce", "accumulate", "outer", "at", "reduceat", "identity", "nin", "nout", "nargs")

@@ -15,7 +15,7 @@ from plait.ext.ops import random
 from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.shape import convert, normal_shape
 from plait.ext.surface import placed_by_default
-from plait.ext.types import COMPLEX, INTEGER, OPAQUE, UINT32
+from plait.ext.types import COMPLEX, INTEGER, OPAQUE, UINT32, dtype_of, ml_dtypes
 from plait.ext.values import asarray, scalar_buffer, seeded, standing_for, wrap
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -231,9 +231,11 @@ def clone(key: ArrayLike) -> Array:
 # ---- Python numbers --------------------------------------------------------------------------
 
 RANGES = {
-    np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
-    for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+    dtype_of(kind): (int(ml_dtypes.iinfo(kind).min), int(ml_dtypes.iinfo(kind).max))
+    for bits in (4, 8, 16, 32, 64)
+    for kind in (dtype_of(f"int{bits}"), dtype_of(f"uint{bits}"))
 }
+"""The least and the greatest number of each integer dtype that samples can have."""
 
 
 def number(v: Any, dtype: np.dtype) -> Array:

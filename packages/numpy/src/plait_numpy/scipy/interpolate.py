@@ -13,7 +13,7 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.indexing import getitem
-from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
+from plait.ext.ops.shape import broadcast_to, convert, convert_into, expand_dims, moveaxis, reshape
 from plait.ext.ops.shape import stack as stacked
 from plait.ext.surface import advise as _advise
 from plait.ext.surface import value
@@ -131,7 +131,7 @@ class RegularGridInterpolator:
         if self.fill_value is None:
             return out
         more = (1,) * (out.aval.ndim - 1)
-        fill = convert(value(self.fill_value), out.aval.dtype)
+        fill = convert_into(self.fill_value, out.aval.dtype)
         return el.select(
             broadcast_to(reshape(outside, (-1, *more)), out.aval.shape),
             broadcast_to(fill, out.aval.shape), out,

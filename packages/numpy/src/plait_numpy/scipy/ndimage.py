@@ -15,7 +15,7 @@ from plait.ext import Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.indexing import getitem
 from plait.ext.ops.reduction import all_
-from plait.ext.ops.shape import convert, convert_together
+from plait.ext.ops.shape import convert, convert_into, convert_together
 from plait.ext.ops.shape import stack as stacked
 from plait.ext.surface import advise as _advise
 from plait.ext.surface import fused, value
@@ -95,7 +95,7 @@ def _mapped(x: Value, places: list[Value], cval: Any, *, order: int, mode: str) 
         v = getitem(work, tuple([i for i, _, _ in corner]))
         if mode == "constant":
             known = all_(stacked([inside for _, inside, _ in corner]), 0)
-            v = el.select(known, v, convert(value(cval), v.aval.dtype))
+            v = el.select(known, v, convert_into(cval, v.aval.dtype))
         for _, _, w in corner:
             if w is not None:
                 v = el.mul(v, convert(w, v.aval.dtype) if v.aval.dtype.kind == "c" else w)
