@@ -43,6 +43,7 @@ _ELSEWHERE = {
         linear_transpose=:lenient.linear_transpose pmap=:lenient.pmap
         remat=:lenient.checkpoint
         reshard=plait.sharding.reshard smap=:single_axis.smap
+        typeof=:lenient.typeof
         value_and_grad=:lenient.value_and_grad vjp=:lenient.vjp vmap=:lenient.vmap
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",

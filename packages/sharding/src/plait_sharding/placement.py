@@ -94,6 +94,10 @@ class Sharding:
         """Return `x`, in a module, with this sharding."""
         raise PlaitError(f"{type(self).__name__} has no method `lowered`", fix="define it")
 
+    def here(self) -> "Sharding | None":
+        """Return the sharding itself; None for one that a type has and that says nothing."""
+        return self
+
     # -- for jit ---------------------------------------------------------------------------
 
     def accept(self, x: object) -> Any:
