@@ -98,7 +98,10 @@ _ELSEWHERE = {
     "jax.experimental.ode": "odeint=:ode.odeint",
     "jax.experimental.pjit": "pjit=:jitted.pjit",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
-    "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
+    "jax.experimental.checkify": """
+        JaxRuntimeError=plait.checks.CheckError checkify=:checking.checkify
+        debug_check=:checking.debug_check
+    """,
     "jax.experimental.hijax": """
         AbstractValue=plait.ext.types.Aval ShapedArray=plait.ext.types.Aval
         Zero=:primitives.Zero instantiate_zeros=:primitives.instantiate_zeros
