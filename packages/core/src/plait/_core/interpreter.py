@@ -308,6 +308,10 @@ class Tracer(Value):
         return int(self.concrete())
 
     def __index__(self) -> int:
+        if not self.by.closed and (self.aval.ndim or self.aval.dtype.kind not in "iu"):
+            value = self.concrete()  # the error for values that are not known comes first
+            if not hasattr(value, "variables"):
+                raise later("_core.questions").not_an_integer(self)
         return self.concrete().__index__()
 
     def __float__(self) -> float:
