@@ -390,11 +390,9 @@ def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
         aval = x.aval.with_shape([s.stop - s.start for s in box])
         if number not in mine and not everywhere:
             continue
-        data = (
-            wrap(next(pieces), Placed(aval, SingleDeviceSharding(number)))
-            if number in mine
-            else None
-        )
+        # A piece of an array that was placed nowhere on purpose is placed nowhere either.
+        key = aval if x.key.placement is None else Placed(aval, SingleDeviceSharding(number))
+        data = wrap(next(pieces), key) if number in mine else None
         index = tuple([
             slice(None) if s.stop - s.start == n else s for s, n in zip(box, x.aval.shape)
         ])  # fmt: skip

@@ -161,6 +161,11 @@ class Sharding:
         return tuple([d for d in self._devices() if d.id in self._local()])
 
     @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The devices in order, under the name that JAX's libraries use."""
+        return tuple(self._devices())
+
+    @property
     def has_addressable_devices(self) -> bool:
         """True if some of its devices belong to this process."""
         return bool(self.addressable_devices)

@@ -38,7 +38,8 @@ def _full(value: float, shape: Any, dtype: np.dtype) -> Any:
 
 
 def _float(p: object, name: str) -> Array:
-    """Return a parameter that users call `name` as an array, in the default float unless it is a float array."""
+    """Return a parameter that users call `name` as an array of floats: of the default float, unless
+    it is one."""
     if p.__class__ is float or p.__class__ is int:
         return number(p, default_dtype(FLOATING))
     v = parameter(p, name)
