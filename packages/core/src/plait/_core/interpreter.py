@@ -202,6 +202,13 @@ class Interpreter:
         others."""
         return None
 
+    def executed(self, run: Callable[[], Any], program: Any, args: Callable[[], Any]) -> Any:
+        """Return `run()`, which runs a compiled program; an interpreter that inspects results
+        inspects them here, too.
+
+        `args()` are the operands of `program`."""
+        return run()
+
     def observing(self, inner: "Interpreter") -> "Interpreter":
         """Return the interpreter that inspects results of `inner`, opened over `observed`."""
         return inner

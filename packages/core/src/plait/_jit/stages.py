@@ -21,10 +21,11 @@ from .._base.errors import (
 )
 from .._base.tracebacks import leaving
 from .._core import forks
-from .._core.array import is_tracer, run_on, wrap
+from .._core.array import Array, as_value, is_tracer, run_on, wrap
 from .._core.buffers import client, first, platform
 from .._core.fitting import fitted
 from .._core.handles import Handle
+from .._core.interpreter import GROUND, current
 from .._core.ir import Program
 from .._core.staging import leaf_name
 from .._core.topologies import Topology
@@ -378,10 +379,27 @@ class Compiled(_Stage):
             one that the executable was compiled for.
         """
         try:
+            by = current()
+            if by is not GROUND and by.observed is not None:
+                values = lambda: self._operands(args, kwargs)  # noqa: E731
+                return by.executed(
+                    lambda: self._way(args, kwargs), self._traced.program, values
+                )
             return self._way(args, kwargs)
         except BaseException as e:
             leaving(e)
             raise
+
+    def _operands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the operands of the program in a call, to look at them before and after it.
+
+        Donated memory is gone after the call, so these are copies of donated arrays."""
+        leaves = map(as_value, flatten(jittables.opened((args, kwargs)))[0])
+        kept = [
+            x.copy() if i in self._donated and x.__class__ is Array else x
+            for i, x in enumerate(leaves)
+        ]
+        return [*self._traced.captured, *kept]
 
     def _direct(self) -> Way:
         """Return the function that performs calls of the form that it was compiled for."""
