@@ -11,12 +11,11 @@ from typing import Any
 
 import plait
 from plait.ext import Aval
-from plait_sharding import NamedSharding, PartitionSpec, get_abstract_mesh
 
 __all__ = ["TypeSharding", "typeof"]
 
 
-class TypeSharding(NamedSharding):
+class TypeSharding(plait.NamedSharding):
     """The sharding in the type of a value.
 
     Attributes:
@@ -26,25 +25,25 @@ class TypeSharding(NamedSharding):
     """
 
     __slots__ = ("division",)
-    division: NamedSharding | None
+    division: plait.NamedSharding | None
 
-    def __init__(self, mesh: Any, spec: PartitionSpec, division: NamedSharding | None):
+    def __init__(self, mesh: Any, spec: plait.P, division: plait.NamedSharding | None):
         self.mesh, self.spec, self.division = mesh, spec, division
         self.explicit = None if division is None else division.explicit
         self._divided = spec.trimmed
         self._hash = hash((mesh, self._divided))
 
-    def here(self) -> NamedSharding | None:
+    def here(self) -> plait.NamedSharding | None:
         """Return the division in the type; None if it has none."""
         return self.division
 
     def with_spec(self, spec: Any) -> Any:
-        """Return a sharding over the same mesh with another PartitionSpec."""
+        """Return a sharding over the same mesh with another plait.P."""
         if self.division is not None:
             return self.division.with_spec(spec)
-        wanted = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        wanted = spec if isinstance(spec, plait.P) else plait.P(*spec)
         if wanted.names:
-            return NamedSharding(self.mesh, wanted)
+            return plait.NamedSharding(self.mesh, wanted)
         return TypeSharding(self.mesh, wanted, None)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -83,8 +82,8 @@ class Type(Aval):
         """The sharding over the mesh of the division, else over the mesh in context."""
         division: Any = self.division
         if division is None:
-            spec = PartitionSpec(*[None] * self.ndim)
-            return TypeSharding(get_abstract_mesh(), spec, None)
+            spec = plait.P(*[None] * self.ndim)
+            return TypeSharding(plait.sharding.get_abstract_mesh(), spec, None)
         return TypeSharding(division.mesh.abstract_mesh, division.spec, division)
 
     def with_vma(self, axes: frozenset[str]) -> Aval:

@@ -4,7 +4,7 @@ Invariant: an executable refuses arguments that differ from the types it was com
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from .._core.buffers import client, first, platform
 from .._core.fitting import fitted
 from .._core.handles import Handle
 from .._core.interpreter import GROUND, current
-from .._core.ir import Program
+from .._core.ir import Program, evaluate
 from .._core.staging import leaf_name
 from .._core.topologies import Topology
 from .._ops.platforms import known_platforms
@@ -382,9 +382,7 @@ class Compiled(_Stage):
             by = current()
             if by is not GROUND and by.observed is not None:
                 values = lambda: self._operands(args, kwargs)  # noqa: E731
-                return by.executed(
-                    lambda: self._way(args, kwargs), self._traced.program, values
-                )
+                return by.executed(lambda: self._way(args, kwargs), self._traced.program, values)
             return self._way(args, kwargs)
         except BaseException as e:
             leaving(e)
@@ -459,6 +457,25 @@ class Compiled(_Stage):
         forks.expect_runtime()
         outs = run_on(self._run.run, self._front + bufs, self._run.handlers)
         return self._traced.tree.unflatten([wrap(b, k) for b, k in zip(outs, self._run.keys)])
+
+    def as_function(self) -> Callable[..., Any]:
+        """Return a function that computes the same program, and that can be traced and exported.
+
+        It takes arguments of the structure `in_tree`.
+
+        >>> import plait
+        >>> compiled = plait.jit(lambda x: x * 3).lower(1.0).compile()
+        >>> float(plait.jit(compiled.as_function())(2.0))
+        6.0
+        """
+        traced = self._traced
+
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            leaves = map(as_value, flatten(jittables.opened((args, kwargs)))[0])
+            return traced.tree.unflatten(evaluate(traced.program, [*traced.captured, *leaves]))
+
+        compute.__name__ = compute.__qualname__ = traced.program.name
+        return compute
 
     def as_text(self) -> str:
         """Return the program as the compiler has optimised it: the text of its HLO."""
