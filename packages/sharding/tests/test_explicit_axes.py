@@ -643,6 +643,27 @@ def test_a_spec_without_names_in_an_auto_mesh_changes_nothing():
             reshard(x, P("x"))
 
 
+@pytest.mark.parametrize("run", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_values_stay_divided_where_an_axis_becomes_auto(run, close):
+    """Nothing is gathered where the type of an axis changes, into such a function or out of it."""
+    value = np.arange(32, dtype=np.float32).reshape(8, 4)
+    kinds = (AxisType.Explicit, AxisType.Auto)
+    with set_mesh(make_mesh((2, 4), ("x", "y"), kinds)):
+        f = explicit_axes(lambda v: pnp.sin(v) * 2, axes="y", in_sharding=P("x", "y"))
+        out = run(f)(plait.device_put(value, P("x", "y")))
+        assert out.sharding.spec == P("x", "y") and plait.typeof(out).sharding.spec == P("x", None)
+        close(out, np.sin(value) * 2)
+        lowered = plait.jit(f).lower(plait.device_put(value, P("x", "y"))).compile()
+        assert not lowered.collectives()
+    with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Explicit)):
+        g = auto_axes(lambda v: v * 2, axes="y", out_sharding=P("x", "y"))
+        x = plait.device_put(value, P("x", "y"))
+        out = run(g)(x)
+        assert out.sharding == x.sharding
+        close(out, value * 2)
+        assert not plait.jit(g).lower(x).compile().collectives()
+
+
 def test_axes_in_context_may_get_other_types():
     """`use_abstract_mesh` with other types of the same axes keeps the devices of the mesh."""
     back = sharding.Mesh(np.arange(8)[::-1], ("x",), AxisType.Explicit)

@@ -183,7 +183,9 @@ def _on(mesh: Mesh, x: Any) -> Any:
         return x
     if not mesh.explicit_axes:
         return lie_as(x, None)
-    return lie_as(x, NamedSharding(mesh, had.spec).explicit)
+    # The constraint names all axes that divide the value, so that those which become Auto go on to
+    # divide it: its type alone would gather the value along them.
+    return constraint.bind(x, sharding=NamedSharding(mesh, had.spec))
 
 
 @border
