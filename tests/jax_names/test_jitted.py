@@ -41,3 +41,34 @@ def test_a_mesh_decorates(jax):
 
     assert f(3) == (("x",), 3) and f.__name__ == "f"
     assert jax.sharding.get_abstract_mesh().empty
+
+
+def test_arrays_that_were_placed_nowhere_go_to_the_mesh(jax, pjit):
+    """What is expected was written down from jax 0.10.2."""
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+    first = jax.devices()[0]
+    given = jax.device_put(X, jax.sharding.NamedSharding(mesh, jax.P("x")))
+    with mesh:
+        for x in (X, jax.numpy.arange(8.0), jax.numpy.float32(3)):
+            out = pjit(lambda v: v + 1)(x)
+            np.testing.assert_array_equal(out, np.asarray(x) + 1)
+            assert out.devices() == set(jax.devices())
+        both = pjit(lambda a, b: {"sum": a + b, "given": a})(given, X)
+        np.testing.assert_array_equal(both["sum"], 2 * X)
+        assert both["given"].sharding == given.sharding
+        made = pjit(lambda: 1)()
+        assert made == 1 and made.sharding == jax.sharding.NamedSharding(mesh, jax.P())
+        with pytest.raises(ValueError, match="devices of the mesh in context"):
+            pjit(lambda v: v)(jax.device_put(X, first))
+        assert jax.jit(pjit(lambda v: v * 2))(X).tolist() == (2 * X).tolist()
+        f = pjit(lambda v, n: v * n, static_argnums=1, donate_argnums=0)
+        assert f(X, 3).tolist() == (3 * X).tolist()
+    assert pjit(lambda v: v)(jax.device_put(X, first)).devices() == {first}
+    assert pjit(lambda v: v * 2).lower(X).compile()(X).tolist() == (2 * X).tolist()
+
+
+def test_a_device_beside_shardings_is_refused(jax, pjit):
+    where = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    for more in ({"in_shardings": where}, {"out_shardings": where}):
+        with pytest.raises(ValueError, match="given device, and"):
+            pjit(lambda v: v, device=jax.devices()[0], **more)

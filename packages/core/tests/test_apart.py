@@ -317,3 +317,41 @@ def test_reducers_are_left_as_they_are():
     lowered = plait.jit(lambda x: (pnp.sum(x), pnp.argmax(x))).lower(np.ones(6, F32))
     text = mlir.text(apart.kept_apart(lowered.module().code))
     assert "reduce_precision" not in text
+
+
+ZEROS_OF = {
+    "written": lambda n, v: pnp.full(4, n, v.dtype),
+    "from a row": lambda n, v: pnp.broadcast_to(pnp.full(4, n, v.dtype)[0], (4,)),
+    "before others": lambda n, v: pnp.concatenate([pnp.full(4, n, v.dtype), v * v])[:4],
+    "around others": lambda n, v: pnp.broadcast_to(
+        lax.pad(v * v, v.dtype.type(n), [(1, 1, 0)])[0], (4,)
+    ),
+    "under others": lambda n, v: pnp.broadcast_to(
+        lax.dynamic_update_slice(pnp.full(6, n, v.dtype), v * v, (1,))[0], (4,)
+    ),
+    "at a position": lambda n, v: lax.dynamic_slice(
+        pnp.concatenate([v * v, pnp.full(4, n, v.dtype)]), (np.int32(4),), (4,)
+    ),
+    "chosen by positions": lambda n, v: pnp.concatenate([v * v, pnp.full(4, n, v.dtype)])[
+        np.array([4, 5, 6, 7])
+    ],
+    "of a part": lambda n, v: pnp.concatenate([pnp.full((1, 4), n, v.dtype), (v * v)[None]])[0],
+}
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16, F32, F64, np.complex64, np.complex128])
+@pytest.mark.parametrize("way", ZEROS_OF)
+def test_sums_with_zeros_keep_their_signs(way, dtype):
+    """x + 0 is 0 for -0, of complex numbers in both parts; the compiler takes it for x."""
+    kind = np.dtype(dtype)
+    signs = [0.0, -0.0]
+    values = [complex(a, b) for a in signs for b in signs] if kind.kind == "c" else [*signs, 1, -3]
+    x, y = np.array(values, dtype), np.array([np.nan, 1, 2, 3], dtype)
+    for zero in values[:2] if kind.kind != "c" else values:
+        for f in (lambda a, b: a + b, lambda a, b: b + a, lambda a, b: a - b, lambda a, b: b - a):
+            got = plait.jit(lambda x, y, f=f, n=zero: f(x, ZEROS_OF[way](n, y)))(x, y).numpy()
+            want = f(x, np.full(4, zero, dtype))
+            for part in ("real", "imag") if kind.kind == "c" else ("real",):
+                one, other = (np.asarray(getattr(a, part), F64) for a in (got, want))
+                np.testing.assert_array_equal(np.signbit(one), np.signbit(other), err_msg=str(zero))
+                np.testing.assert_array_equal(one, other)

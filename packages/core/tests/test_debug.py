@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plait
+import plait.numpy as pnp
 
 
 def test_callback_sees_trees_of_values():
@@ -123,3 +124,30 @@ def test_traced_values_that_left_their_function_are_refused():
     plait.jit(lambda x: left.append(x) or x)(1.0)
     with pytest.raises(plait.errors.UnexpectedTracerError):
         plait.debug.print("{}", left[0])
+
+
+@pytest.mark.parametrize("donated", [None, 0])
+@pytest.mark.parametrize("watch", ["nans", "infs"])
+def test_executables_are_watched(watch, donated):
+    """The results of `lower(...).compile()`, as those of the jitted function; operands that have
+    one already are not blamed on the program."""
+    f, bad = {
+        "nans": (lambda x: {"a": pnp.log(x) + 1, "b": x}, -1.0),
+        "infs": (lambda x: {"a": 1 / x, "b": x}, 0.0),
+    }[watch]
+    compiled = plait.jit(f, donate_argnums=donated).lower(pnp.ones(2)).compile()
+    worst = {"nans": np.nan, "infs": np.inf}[watch]
+    with getattr(plait.debug, watch)():
+        np.testing.assert_array_equal(compiled(pnp.ones(2))["b"], [1, 1])
+        with pytest.raises(FloatingPointError, match="core.(log|div) gave") as e:
+            compiled(pnp.full(2, bad))
+        assert "test_debug.py" in str(e.value)
+        assert not np.isfinite(compiled(pnp.full(2, worst))["b"]).any()
+    compiled(pnp.full(2, bad))  # outside of the block nobody looks
+
+
+def test_executables_with_captured_values_are_watched():
+    kept = pnp.full(2, -1.0)
+    compiled = plait.jit(lambda x: x * pnp.sqrt(kept)).lower(1.0).compile()
+    with plait.debug.nans(), pytest.raises(FloatingPointError, match="core.sqrt gave nan"):
+        compiled(1.0)

@@ -390,3 +390,47 @@ def test_attributes_of_the_user_reach_wrappers():
     outer = functools.wraps(inner)(lambda x: inner(x) * 2)
     assert (outer.unit, outer.label, outer.__name__) == ("metre", "a", "plain")
     assert outer.__wrapped__ is inner
+
+
+def test_the_repr_names_the_function():
+    """An object without a name is shown by its class, a partial by its function."""
+
+    class Model:
+        def __call__(self, x):
+            return x
+
+        def step(self, x):
+            return x
+
+    def named(x, y=1):
+        return x
+
+    for f, said in [
+        (named, "named"),
+        (lambda x: x, "<lambda>"),
+        (Model().step, "Model.step"),
+        (Model(), "Model"),
+        (functools.partial(named, y=2), "partial("),
+        (functools.partial(functools.partial(named), y=2), "named"),
+        (functools.partial(Model()), "Model"),
+        (np.sin, "sin"),
+    ]:
+        assert said in repr(plait.jit(f)), f
+        assert "_jitted" not in repr(plait.jit(f)) and "_jitted" not in plait.jit(f).__name__
+
+
+@pytest.mark.parametrize("name", ["exec_time_optimization_effort", "memory_fitting_effort"])
+def test_efforts_of_the_compiler(name):
+    for value in (0.0, -1.0, 0.5):
+        assert plait.jit(lambda x: x * 3, compiler_options={name: value})(2.0) == 6
+        assert plait.jit(lambda x: x * 3).lower(2.0).compile({name: value})(2.0) == 6
+    with pytest.raises(plait.errors.ArgumentError, match=name):
+        plait.jit(lambda x: x, compiler_options={name: "much"})
+
+
+@pytest.mark.parametrize("name", ["optimization_level", "memory_fitting_level"])
+def test_levels_of_the_compiler(name):
+    for value in (0, 1, 2):
+        assert plait.jit(lambda x: x * 3, compiler_options={name: value})(2.0) == 6
+    with pytest.raises(plait.errors.ArgumentError, match=name):
+        plait.jit(lambda x: x, compiler_options={name: 0.5})

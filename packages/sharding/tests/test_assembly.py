@@ -139,3 +139,26 @@ def test_a_device_or_a_spec_alone_says_where(mesh):
         np.testing.assert_array_equal(got, WHOLE)
     with pytest.raises(plait.PlaitError, match="no mesh is in context"):
         plait.make_array_from_process_local_data(plait.P("x"), WHOLE)
+
+
+def test_a_piece_that_is_traced_is_refused():
+    where = plait.SingleDeviceSharding(plait.devices()[1])
+
+    def f(x):
+        return plait.make_array_from_callback(x.shape, where, lambda index: x[index])
+
+    for run in (plait.jit(f), lambda x: plait.eval_shape(f, x)):
+        with pytest.raises(plait.errors.UnexpectedTracerError, match="is traced and lies") as e:
+            run(np.ones(3, np.float32))
+        assert "test_assembly.py" in str(e.value) and "outside" in e.value.fix
+
+
+def test_one_process_has_its_own_part():
+    from plait_sharding.distributed.exchange import global_array_to_host_local_array as own
+
+    mesh = plait.make_mesh((8,), ("x",))
+    x = plait.device_put(np.arange(8.0), plait.NamedSharding(mesh, plait.P("x")))
+    assert own(x, mesh, plait.P("x")) is x
+    other = own({"a": x}, mesh, plait.P())["a"]
+    assert other.sharding.is_fully_replicated
+    np.testing.assert_array_equal(other, np.arange(8.0))

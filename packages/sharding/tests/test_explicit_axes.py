@@ -17,6 +17,7 @@ import plait_sharding as sharding
 from plait import ext, lax
 from plait.errors import AxisError, TypeRule
 from plait_sharding import (
+    AbstractMesh,
     AxisType,
     NamedSharding,
     P,
@@ -605,6 +606,70 @@ def test_nothing_is_said_where_all_axes_are_auto():
         assert plait.typeof(a).sharding is None is plait.typeof(a + b).sharding
         assert "sharding." not in str(plait.make_program(lambda v, w: pnp.sin(v @ w))(a, b))
         np.testing.assert_allclose(a.T @ a + b, host((8, 8), "float32").T @ a + b)
+
+
+def test_a_spec_without_names_leaves_explicit_axes(close):
+    """Over a mesh without explicit axes it says nothing, so the compiler divides the value."""
+    over = make_mesh((2, 4), ("x", "y"), AxisType.Explicit)
+    auto = over.abstract_mesh.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+    value = np.arange(32, dtype=np.float32).reshape(8, 4)
+    seen = []
+
+    def f(x):
+        with sharding.use_abstract_mesh(auto):
+            y = reshard(x * 2, P(None, None))
+            seen.append(plait.typeof(y).sharding)
+            y = pnp.sin(y) @ pnp.sin(y).T
+        return reshard(y, P("x"))
+
+    with set_mesh(over):
+        x = plait.device_put(value, P("x", "y"))
+        for run in (f, plait.jit(f), plait.jit(lambda x: plait.vjp(f, x)[0])):
+            out = run(x)
+            close(out, np.sin(value * 2) @ np.sin(value * 2).T)
+            assert out.sharding == NamedSharding(over, P("x"))
+        step = plait.jit(plait.grad(lambda x: f(x).sum()))(x)
+    assert seen == [None] * len(seen)
+    assert step.sharding == x.sharding
+    inner = np.cos(value * 2) * 2 * np.sin(value * 2).sum(0) * 2
+    close(step, inner)
+
+
+def test_a_spec_without_names_in_an_auto_mesh_changes_nothing():
+    with set_mesh(make_mesh((8,), ("x",))):
+        x = plait.device_put(np.arange(8.0), P("x"))
+        assert reshard(x, P()).sharding == x.sharding
+        with pytest.raises(AxisError, match="is Auto"):
+            reshard(x, P("x"))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_values_stay_divided_where_an_axis_becomes_auto(run, close):
+    """Nothing is gathered where the type of an axis changes, into such a function or out of it."""
+    value = np.arange(32, dtype=np.float32).reshape(8, 4)
+    kinds = (AxisType.Explicit, AxisType.Auto)
+    with set_mesh(make_mesh((2, 4), ("x", "y"), kinds)):
+        f = explicit_axes(lambda v: pnp.sin(v) * 2, axes="y", in_sharding=P("x", "y"))
+        out = run(f)(plait.device_put(value, P("x", "y")))
+        assert out.sharding.spec == P("x", "y") and plait.typeof(out).sharding.spec == P("x", None)
+        close(out, np.sin(value) * 2)
+        lowered = plait.jit(f).lower(plait.device_put(value, P("x", "y"))).compile()
+        assert not lowered.collectives()
+    with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Explicit)):
+        g = auto_axes(lambda v: v * 2, axes="y", out_sharding=P("x", "y"))
+        x = plait.device_put(value, P("x", "y"))
+        out = run(g)(x)
+        assert out.sharding == x.sharding
+        close(out, value * 2)
+        assert not plait.jit(g).lower(x).compile().collectives()
+
+
+def test_axes_in_context_may_get_other_types():
+    """`use_abstract_mesh` with other types of the same axes keeps the devices of the mesh."""
+    back = sharding.Mesh(np.arange(8)[::-1], ("x",), AxisType.Explicit)
+    for kinds in (AxisType.Auto, AxisType.Explicit):
+        with set_mesh(back), sharding.use_abstract_mesh(AbstractMesh((8,), ("x",), kinds)):
+            assert sharding.get_mesh() == sharding.Mesh(np.arange(8)[::-1], ("x",), kinds)
 
 
 def test_what_is_made_of_nothing_gives_way(mesh):

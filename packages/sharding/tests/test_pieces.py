@@ -114,3 +114,19 @@ def test_a_piece_whose_whole_is_gone(lies, use, end):
     with pytest.raises(DeletedArrayError) as e:
         USES[use](piece)
     assert __file__ in e.value.where
+
+
+def test_pieces_of_an_array_that_was_placed_nowhere_are_placed_nowhere():
+    """They move to other arrays by themselves, as the array does."""
+    last = plait.devices()[-1]
+    (piece,) = plait.numpy.ones(3).addressable_shards
+    assert not piece.data.committed
+    assert (piece.data + device_put(np.ones(3, np.float32), last)).devices() == {last}
+    (piece,) = device_put(plait.numpy.ones(3), last).addressable_shards
+    assert piece.data.committed and piece.data.devices() == {last}
+
+
+def test_the_devices_of_a_sharding_are_in_order(lies):
+    backwards = plait.Mesh(np.arange(8)[::-1], ("x",))
+    for sharding in (lies("x", "y"), plait.NamedSharding(backwards, plait.P("x"))):
+        assert [d.id for d in sharding._device_assignment] == list(sharding.mesh.ids)

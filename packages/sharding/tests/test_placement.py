@@ -549,3 +549,13 @@ def test_in_shardings_are_for_arguments_by_position(lies):
     here = plait.devices()[1]
     on_one = plait.jit(lambda x, y: x + y, device=here)
     assert on_one(A, y=1.0).devices() == {here}
+
+
+def test_a_backend_beside_other_places_is_refused():
+    where = plait.SingleDeviceSharding(plait.devices()[0])
+    for more in (
+        {"in_shardings": where}, {"out_shardings": where}, {"device": plait.devices()[0]}
+    ):  # fmt: skip
+        with pytest.raises(plait.errors.ArgumentError, match="given backend"):
+            plait.jit(lambda x: x, backend="cpu", **more)
+    assert plait.jit(lambda x: x + 1, backend="cpu")(1) == 2

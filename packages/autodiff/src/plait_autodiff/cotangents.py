@@ -53,8 +53,8 @@ class Cotangents:
                 f"{by}",
                 fix="a cotangent has the shape and dtype of the value it belongs to",
             )
-        if ct.aval.sharding is not a.aval.sharding:
-            ct = lie_as(ct, a.aval.sharding)
+        if ct.aval.division is not a.aval.division:
+            ct = lie_as(ct, a.aval.division)
         kept, key = self._total, a
         if ct.aval.vma is not a.aval.vma and (over := ct.aval.vma - a.aval.vma):
             kept, key = self._shares.setdefault(a, {}), over

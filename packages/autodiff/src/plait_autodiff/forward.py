@@ -76,8 +76,8 @@ class JVP(Carrier):
             # Reverse mode depends on the types of tangents.  If the value differs between
             # devices, its cotangent exists on each of them, also if the tangent is the same.
             t = varied(t, x.aval.vma)
-        if t.aval.sharding is not x.aval.sharding:
-            t = lie_as(t, x.aval.sharding)
+        if t.aval.division is not x.aval.division:
+            t = lie_as(t, x.aval.division)
         d = Lifted()
         d.by = self
         d.aval = x.aval

@@ -194,7 +194,7 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
                 rule([], *ins, **e.params)
             continue
         for v in (*e.outputs, *ins):
-            if v.aval.sharding is not None:
+            if v.aval.division is not None:
                 rule = free_of_shardings(e, rule)
                 break
         found.append((e, ins, rule))

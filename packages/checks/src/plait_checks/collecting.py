@@ -6,7 +6,7 @@ operation with a custom rule is kept, and computed once more without the rule to
 rule accepts only the results of its own function.
 
 Invariant: results are those of the original program; a collected check is removed, and any other
-check stays.
+check stays, unless `LeftOut` is among the kinds.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,10 +22,14 @@ from plait.ext.trace import Value, as_list, with_lines
 from plait.numpy import argmax
 
 from .automatic import look_at
-from .errors import ErrorCategory, FailedCheckError, Place
+from .errors import CheckError, ErrorCategory, FailedCheckError, Place
 from .findings import NOTHING, Findings, Rethrown, first_of, none_of, rows_of, state_of
 
-__all__ = ["Checked", "Collector", "checked"]
+__all__ = ["LeftOut", "Checked", "Collector", "checked"]
+
+
+class LeftOut(CheckError):
+    """A kind beside others: checks of kinds that are not looked for are left out."""
 
 
 class Checked(NamedTuple):
@@ -196,7 +200,9 @@ class Collector(Findings, Passage):
 def checked(program: Program, kinds: ErrorCategory) -> Checked:
     """Return the program that returns its findings of these kinds."""
     made = derived(program, ("checked", kinds), lambda: _made(program, kinds))
-    return Checked(program, ()) if made is None else made
+    if made is not None:
+        return made
+    return Checked(_without_checks(program, kinds) if LeftOut in kinds else program, ())
 
 
 def _made(program: Program, kinds: ErrorCategory) -> Checked | None:
@@ -244,12 +250,12 @@ def _check(ins: Sequence[Any], params: dict[str, Any], found: Collector) -> None
         _error(ins, said, params, found)
     elif said.kind in found.kinds:
         found.report(ins[0], said, ins[1:])
-    else:
+    elif LeftOut not in found.kinds:
         check_p.bind(*ins, **params)
 
 
 def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Collector) -> None:
-    """Collect an Error that is checked; other kinds stay as a check."""
+    """Collect an Error that is checked; other kinds stay as a check, unless they are left out."""
     ndim = ins[0].aval.ndim
     if 0 in ins[0].aval.shape:  # without examples nothing can fail
         found.meet(NOTHING, said.places, none_of(rows_of(ins[2:], ndim)))
@@ -260,7 +266,8 @@ def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Co
         others = code < 0
         for k in ours:
             others = others | (code == k)
-        check_p.bind(others, *ins[1:], **params)
+        if LeftOut not in found.kinds:
+            check_p.bind(others, *ins[1:], **params)
         code = (others * (code + 1)) - 1  # errors of other kinds become -1, no finding
     if ours and code.aval.ndim:
         flat = [x.reshape((-1, *x.aval.shape[code.aval.ndim :])) for x in (code, *payload)]
@@ -277,7 +284,8 @@ def _through(prim: Any, ins: Sequence[Any], params: dict[str, Any], found: Colle
     if prim.higher.pending(params):
         ins, params = prim.higher.settle(params, ins)
     if not any(map(found.sees, programs_in(params))):
-        return as_list(prim.bind(*ins, **params))
+        left = found.bare(params) if LeftOut in found.kinds else params
+        return as_list(prim.bind(*ins, **left))
     return list(pass_through(found, prim, ins, params))
 
 
@@ -285,9 +293,11 @@ def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
     """Return a parameter without checks of these kinds in its programs."""
     if x.__class__ is tuple:
         return tuple([_without_checks(v, kinds) for v in x])
-    if x.__class__ is Thunk and FailedCheckError in kinds:
+    if not kinds & {FailedCheckError, LeftOut}:
+        return x
+    if x.__class__ is Thunk:
         return _rule_without_checks(x, kinds)
-    if x.__class__ is not Program or CHECK not in x.effects or FailedCheckError not in kinds:
+    if x.__class__ is not Program or CHECK not in x.effects:
         return x
 
     def make() -> Program:

@@ -4,7 +4,7 @@ Invariant: a checked function returns its usual results, and an Error.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from plait.ext.trace import Value, trace, wraps
 from plait.ext.types import BOOL, OPAQUE
 from plait.tree import flatten
 
-from .collecting import checked
+from .collecting import LeftOut, checked
 from .errors import (
     CheckError,
     DivisionByZeroError,
@@ -134,7 +134,10 @@ def debug_check(pred: object, msg: str, *fmt_args: object, **fmt_kwargs: object)
 
 @border
 def checkify(
-    f: Callable[..., Any], errors: Iterable[type[CheckError]] = user_checks
+    f: Callable[..., Any],
+    errors: Iterable[type[CheckError]] = user_checks,
+    *,
+    others: Literal["keep", "drop"] = "keep",
 ) -> Callable[..., tuple[Error, Any]]:
     """Return a function that returns `(error, f(*args, **kwargs))`.
 
@@ -146,9 +149,11 @@ def checkify(
       f: takes and returns trees of arrays; it is staged, as by `jit`.
       errors: kinds of errors to look for: `user_checks`, `nan_checks`, `div_checks`,
         `index_checks`, and unions of these by `|`.
+      others: what becomes of a `check` in `f` whose kind is not in `errors`: "keep" leaves it to a
+        `checkify` further out, and "drop" leaves it out.
 
     Raises:
-      ArgumentError: `f` is not a function, or a kind is unknown.
+      ArgumentError: `f` is not a function, or a kind or `others` is unknown.
       MissingRule: a check is inside of a plugin's operation without a rule in the table `checks`.
 
     >>> import plait
@@ -163,6 +168,10 @@ def checkify(
      index 5 is out of bounds for axis 0 of an array of shape (2,)
     """
     kinds = frozenset(errors)
+    if others not in ("keep", "drop"):
+        raise ArgumentError(
+            f"checkify: `others` is {others!r}", fix='write others="keep" or others="drop"'
+        )
     if not callable(f):
         raise ArgumentError(f"checkify: {f!r} is not a function", fix="pass what can be called")
     if not kinds <= all_checks:
@@ -172,12 +181,13 @@ def checkify(
             fix="give unions of user_checks, nan_checks, div_checks and index_checks",
         )
     traced_with = _Traces(f)
+    sought = kinds | {LeftOut} if others == "drop" else kinds
 
     @border
     @wraps(f)
     def checked_function(*args: object, **kwargs: object) -> tuple[Error, Any]:
         traced = traced_with(args, kwargs)
-        made = checked(traced.program, kinds)
+        made = checked(traced.program, sought)
         values = [*traced.captured, *traced.values]
         # A program with uncollected checks has an effect, and cannot be compiled.
         run = evaluate if CHECK in made.program.effects else _called

@@ -28,6 +28,7 @@ from ._ops.callbacks import debug_print as _print
 from ._ops.control_flow import cond, scan, while_
 from ._ops.shape import stack as _stack
 from ._plugins.metadata import additions as _additions
+from .tree import leaves as _leaves
 
 __all__ = [
     "callback", "checking_leaks", "checking_purity", "infs", "log", "nans", "print",
@@ -235,14 +236,31 @@ class _Watch(Interpreter):
                 hides, self.hides = self.hides, self.hides or before
                 if found is not None and hides and not any(map(self.has, found)):
                     return _replaced(out, found)
-            shown = ", ".join(map(_shown, args)) or "no operands"
-            raise NanError(
-                f"{prim} gave {self.what} for {shown}",
-                where=self.where,
-                fix="keep its operands where it is defined; a nan that plait.numpy.where drops is "
-                "still in its derivative: choose the operand, too",
-            )
+            raise self.error(str(prim), args)
         return out
+
+    def error(self, what: str, args: Sequence[Any]) -> NanError:
+        """Return the error for an operation, or a program, on these operands."""
+        shown = ", ".join(map(_shown, args)) or "no operands"
+        return NanError(
+            f"{what} gave {self.what} for {shown}",
+            where=self.where,
+            fix="keep its operands where it is defined; a nan that plait.numpy.where drops is "
+            "still in its derivative: choose the operand, too",
+        )
+
+    def executed(self, run: Callable[[], Any], program: Any, args: Callable[[], Any]) -> Any:
+        """Return the results of an executable, which is run again equation by equation if they
+        have a nan and its operands have none."""
+        given = args()
+        before, out = any(map(self.has, given)), run()
+        if before or not any(map(self.has, _leaves(out))):
+            return out
+        if not program.effects:
+            with use(self):
+                evaluate(program, given)
+        self.where = None  # the user's line, which calls it
+        raise self.error(program.name, given)
 
 
 def _shown(x: Any) -> str:

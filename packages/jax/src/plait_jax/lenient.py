@@ -14,8 +14,10 @@ import numpy as np
 import plait
 import plait.numpy as pnp
 from plait import dtypes, flatten_util, random
+from plait.errors import MissingPlugin
 from plait.typing import ArrayLike
 
+from .finder import part
 from .requests import missing
 
 __all__ = ["canonicalize_dtype", "finfo", "ndim", "ravel_pytree", "shape", "size", "uniform"]
@@ -104,10 +106,21 @@ def _of_first_device(pmap: Callable[..., Any]) -> Any:
     return lenient
 
 
+def _has_meshes() -> bool:
+    """Return whether plait-sharding is installed."""
+    try:
+        plait.sharding  # noqa: B018 - the look-up is the question
+    except MissingPlugin:
+        return False
+    return True
+
+
 def __getattr__(name: str) -> Any:
     # The packages of these functions need not be installed, so each is made when first used.
     if name == "pmap":
         made = _of_first_device(plait.pmap)
+    elif name == "typeof":
+        made = part("type_shardings").typeof if _has_meshes() else plait.typeof
     elif name in _MORE:
         made = _accepting(getattr(plait, name), *_MORE[name])
     else:

@@ -40,9 +40,11 @@ _ELSEWHERE = {
         config=:settings.CONFIG
         enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
         checkpoint=:lenient.checkpoint grad=:lenient.grad
-        linear_transpose=:lenient.linear_transpose pmap=:lenient.pmap
+        linear_transpose=:lenient.linear_transpose memory=:memory_spaces.MEMORY
+        pmap=:lenient.pmap
         remat=:lenient.checkpoint
         reshard=plait.sharding.reshard smap=:single_axis.smap
+        typeof=:lenient.typeof
         value_and_grad=:lenient.value_and_grad vjp=:lenient.vjp vmap=:lenient.vmap
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
@@ -99,8 +101,12 @@ _ELSEWHERE = {
     """,
     "jax.experimental.ode": "odeint=:ode.odeint",
     "jax.experimental.pjit": "pjit=:jitted.pjit",
+    "jax.experimental.sparse.linalg": "lobpcg_standard=:lobpcg.lobpcg_standard",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
-    "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
+    "jax.experimental.checkify": """
+        JaxRuntimeError=plait.checks.CheckError checkify=:checking.checkify
+        debug_check=:checking.debug_check
+    """,
     "jax.experimental.scheduling_groups": """
         scheduling_group=:inert.scheduling_group xla_metadata_call=:inert.unchanged
     """,
@@ -204,6 +210,7 @@ _ELSEWHERE = {
 _WHOLE = {
     "jax.example_libraries.optimizers": "optimizers",
     "jax.example_libraries.stax": "stax",
+    "jax.experimental.serialize_executable": "serialized",
 }
 """Modules whose names are all in one module of this package."""
 

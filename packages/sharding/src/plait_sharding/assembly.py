@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.errors import UnexpectedTracerError
+from plait.ext import Tracer
 from plait.ext.devices import Device, Placed, assemble
 from plait.ext.errors import ArgumentError, AxisError, OperandTypeError
 from plait.ext.ops.opaque import unwrap
@@ -92,7 +94,15 @@ class _Pieces:
         key = _key(index)
         piece = self._given.get(key)
         if piece is None:
-            piece = asarray(self._give(index))
+            given = self._give(index)
+            if isinstance(given, Tracer):
+                raise UnexpectedTracerError(
+                    f"make_array_from_callback: the piece at {index} is {given!r}, which is traced "
+                    "and lies on no device",
+                    fix="call it outside of the transformed function, with arrays; inside, "
+                    "plait.lax.with_sharding_constraint lays values out",
+                )
+            piece = asarray(given)
             want = tuple([s.stop - s.start for s in index])
             if piece.shape != want:
                 raise AxisError(

@@ -221,7 +221,7 @@ def _within(x: Aval, out: Aval, olds: list, news: list) -> list[Names] | None:
         return [names] if len(olds) == 1 or olds[0][1] else None
     if len(olds) > 1:
         return None
-    mesh: Any = x.sharding
+    mesh: Any = x.division
     sizes, found = mesh.mesh.shape, []
     left = list(olds[0][1])
     for n in news:

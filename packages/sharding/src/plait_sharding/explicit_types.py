@@ -46,7 +46,7 @@ class ShardingTypeError(TypeRule, AxisError):
 
 def entries_of(aval: Aval) -> Entries:
     """Return the names that each axis of an operand is divided over."""
-    return ((),) * aval.ndim if aval.sharding is None else aval.sharding.entries(aval.ndim)
+    return ((),) * aval.ndim if aval.division is None else aval.division.entries(aval.ndim)
 
 
 def spec_said(entries: Iterable[Names]) -> str:
@@ -150,7 +150,7 @@ def _one_mesh(prim: Primitive, avals: Sequence[Aval]) -> Any:
     """Return the sharding whose mesh the results get; all operands must be on one mesh."""
     found: Any = None
     for a in avals:
-        sharding: Any = a.sharding
+        sharding: Any = a.division
         if sharding is None:
             continue
         if found is not None and found.mesh.untyped != sharding.mesh.untyped:

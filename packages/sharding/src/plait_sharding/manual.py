@@ -165,7 +165,7 @@ def _whole(mesh: Mesh | AbstractMesh, whole: Aval, piece: Aval, spec: tuple) -> 
     """
     if not mesh.explicit_axes:
         return whole
-    inner = ((),) * piece.ndim if piece.sharding is None else piece.sharding.entries(piece.ndim)
+    inner = ((),) * piece.ndim if piece.division is None else piece.division.entries(piece.ndim)
     entries = [(*names, *more) for names, more in zip(spec, inner, strict=True)]
     return whole.with_sharding(NamedSharding(mesh, PartitionSpec(*entries)).explicit)
 
@@ -471,9 +471,9 @@ def _piece(
     Raises AxisError if it cannot be; the message names the whole by `said()`.
     """
     piece, inner = aval.with_shape(shape), mesh.typed(axes, AxisType.Manual)
-    if aval.sharding is None or not inner.explicit_axes:
+    if aval.division is None or not inner.explicit_axes:
         return piece
-    over = aval.sharding.entries(aval.ndim)
+    over = aval.division.entries(aval.ndim)
     entries = tuple([tuple([n for n in names if n not in axes]) for names in over])
     piece_shape(inner, piece, entries, lambda: f"the pieces, {piece!r}, of {said()}")
     return piece.with_sharding(NamedSharding(inner, PartitionSpec(*entries)).explicit)
@@ -492,7 +492,7 @@ def _from_types(mesh: Mesh | AbstractMesh, axes: Sequence[str] | None, args: tup
         )
     specs = []
     for aval in [v.aval for v in values]:
-        over = () if aval.sharding is None else aval.sharding.entries(aval.ndim)
+        over = () if aval.division is None else aval.division.entries(aval.ndim)
         specs.append(PartitionSpec(*[tuple([n for n in names if n in axes]) for names in over]))
     return tree.unflatten(specs)[0]
 

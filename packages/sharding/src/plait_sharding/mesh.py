@@ -280,6 +280,11 @@ class _Axes:
         """True if all axes are Auto."""
         return all(t is AxisType.Auto for t in self.axis_types)
 
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """True if there are axes, and all are Manual."""
+        return bool(self.axis_types) and all(t is AxisType.Manual for t in self.axis_types)
+
     def _said(self) -> str:
         """Return the names and sizes, and the types if they are not all Auto."""
         text = ", ".join([f"{n!r}: {k}" for n, k in self.shape_tuple])
@@ -298,6 +303,11 @@ class _Axes:
         old = self.axis_types
         types = tuple([kind if n in axes else t for n, t in zip(self.axis_names, old)])
         return self if types == old else self._retyped(types)
+
+    def like(self, other: "_Axes") -> Any:
+        """Return the mesh with the types of the axes of another mesh with the same axes."""
+        same = self.axis_types == other.axis_types
+        return self if same else self._retyped(other.axis_types)
 
     @abstractmethod
     def _retyped(self, types: tuple[AxisType, ...]) -> Any:

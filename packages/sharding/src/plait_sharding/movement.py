@@ -96,8 +96,8 @@ class use_mesh:
 class use_abstract_mesh(use_mesh):
     """A block that puts axes in context without naming devices.
 
-    They are axes of the mesh in context if that has them, else of the first devices.  These need
-    not exist to lower a function.
+    They are axes of the mesh in context if that has them, of whatever types, else of the first
+    devices.  These need not exist to lower a function.
 
     Raises ArgumentError if `mesh` is not an AbstractMesh.
 
@@ -114,8 +114,8 @@ class use_abstract_mesh(use_mesh):
                 fix="give mesh.abstract_mesh, or write use_mesh(mesh)",
             )
         here = mesh_here()
-        same = here is not None and here.abstract_mesh == mesh
-        super().__init__(here if same and here is not None else mesh.of_first_devices())
+        same = here is not None and here.shape_tuple == mesh.shape_tuple
+        super().__init__(here.like(mesh) if same and here is not None else mesh.of_first_devices())
 
 
 class set_mesh(use_mesh):
@@ -258,9 +258,9 @@ def _put_tree(x: T, device: object, donate: Any, may_alias: Any) -> T:
 
 
 def _place(target: Any) -> Sharding | None:
-    if isinstance(target, PartitionSpec):
-        return target.here()
-    return SingleDeviceSharding(target) if isinstance(target, Device) else target
+    if isinstance(target, Device):
+        return SingleDeviceSharding(target)
+    return None if target is None else target.here()
 
 
 def _is_flag(x: bool | None) -> bool:
@@ -323,7 +323,7 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
         lambda s: s is None or isinstance(s, Sharding | PartitionSpec),
         entry,
     )
-    wanted = [s.here() if isinstance(s, PartitionSpec) else s for s in wanted]
+    wanted = [None if s is None else s.here() for s in wanted]
     values = arguments((x,), {}, "with_sharding_constraint", with_sharding_constraint)[0]
     made = (_constrained(v, s) for v, s in zip(values, wanted, strict=True))
     return flatten(x)[1].unflatten(
@@ -390,11 +390,9 @@ def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
         aval = x.aval.with_shape([s.stop - s.start for s in box])
         if number not in mine and not everywhere:
             continue
-        data = (
-            wrap(next(pieces), Placed(aval, SingleDeviceSharding(number)))
-            if number in mine
-            else None
-        )
+        # A piece of an array that was placed nowhere on purpose is placed nowhere either.
+        key = aval if x.key.placement is None else Placed(aval, SingleDeviceSharding(number))
+        data = wrap(next(pieces), key) if number in mine else None
         index = tuple([
             slice(None) if s.stop - s.start == n else s for s, n in zip(box, x.aval.shape)
         ])  # fmt: skip

@@ -94,6 +94,10 @@ class Sharding:
         """Return `x`, in a module, with this sharding."""
         raise PlaitError(f"{type(self).__name__} has no method `lowered`", fix="define it")
 
+    def here(self) -> "Sharding | None":
+        """Return the sharding itself; None for one that a type has and that says nothing."""
+        return self
+
     # -- for jit ---------------------------------------------------------------------------
 
     def accept(self, x: object) -> Any:
@@ -155,6 +159,11 @@ class Sharding:
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
         """The addressable devices in order, under the name that checkpoint libraries use."""
         return tuple([d for d in self._devices() if d.id in self._local()])
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The devices in order, under the name that JAX's libraries use."""
+        return tuple(self._devices())
 
     @property
     def has_addressable_devices(self) -> bool:

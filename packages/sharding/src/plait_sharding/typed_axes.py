@@ -35,7 +35,8 @@ def reshard(xs: T, out_shardings: object) -> T:
     Args:
       xs: a tree of arrays.
       out_shardings: a PartitionSpec, over the mesh in context, else over the array's own mesh; or
-        a NamedSharding; or a tree prefix of them.
+        a NamedSharding; or a tree prefix of them.  `P()` over a mesh without explicit axes leaves
+        the array to the compiler.
 
     Outside of traced functions, arrays are moved; inside, the compiler gets a constraint.  A
     cotangent is moved back to the sharding of its value.
@@ -65,16 +66,18 @@ def _specs(given: Any, tree: object, what: str) -> list[Any]:
 
 def _resharded(x: Value, wanted: PartitionSpec) -> Any:
     sharding = _sharding_over(x, wanted)
+    if _says_nothing(sharding):
+        return lie_as(x, None)
     _expect_explicit(sharding)
     sharding.check(x.aval)
     return constraint.bind(x, sharding=sharding)
 
 
-def _sharding_over(x: Value, wanted: PartitionSpec) -> NamedSharding:
+def _sharding_over(x: Value, wanted: PartitionSpec | Sharding) -> Any:
     """Return a sharding for a PartitionSpec, over the mesh in context, else the value's mesh."""
     if not isinstance(wanted, PartitionSpec):
-        return wanted
-    mesh = _mesh_around(getattr(x.aval.sharding, "mesh", None))
+        return wanted.here()
+    mesh = _mesh_around(getattr(x.aval.division, "mesh", None))
     if mesh is None:
         raise MissingMesh(
             f"{wanted!r} was given alone, and no mesh is in context whose axes it could mean",
@@ -87,6 +90,19 @@ def _mesh_around(other: Mesh | None) -> Mesh | None:
     """Return the mesh in context, else `other`; axes that a shard_map has divided are Manual."""
     mesh = mesh_here() or other
     return None if mesh is None else mesh.typed(manual_here(), AxisType.Manual)
+
+
+def _says_nothing(sharding: NamedSharding | None) -> bool:
+    """Return whether types say nothing of a division by this: no axis is explicit, and none named.
+
+    Such a spec takes a value out of explicit axes, and leaves it to the compiler.
+    """
+    if sharding is None:
+        return True
+    spec: Any = getattr(sharding, "spec", None)
+    if spec is None or None in spec.parts or sharding.mesh.explicit_axes:
+        return False
+    return not spec.names
 
 
 def _expect_explicit(sharding: NamedSharding) -> None:
@@ -135,7 +151,7 @@ class _Context:
 
 def _mesh_of(values: list[Any], does: str) -> Mesh:
     """Return the mesh in context, else that of an argument."""
-    found: list[Any] = [v.aval.sharding for v in values if v.aval.sharding is not None]
+    found: list[Any] = [v.aval.division for v in values if v.aval.division is not None]
     mesh = _mesh_around(found[0].mesh if found else None)
     if mesh is None:
         raise MissingMesh(
@@ -162,12 +178,14 @@ _MANUAL = AxisType.Manual
 
 def _on(mesh: Mesh, x: Any) -> Any:
     """Return `x` with the division in its type restricted to the explicit axes of this mesh."""
-    had = x.aval.sharding
+    had = x.aval.division
     if had is None:
         return x
     if not mesh.explicit_axes:
         return lie_as(x, None)
-    return lie_as(x, NamedSharding(mesh, had.spec).explicit)
+    # The constraint names all axes that divide the value, so that those which become Auto go on to
+    # divide it: its type alone would gather the value along them.
+    return constraint.bind(x, sharding=NamedSharding(mesh, had.spec))
 
 
 @border

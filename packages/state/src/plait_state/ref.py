@@ -444,7 +444,7 @@ def _lying(value: Value, want: Aval) -> Any:
         )
     if value.aval.vma != want.vma:
         value = varied(value, want.vma)
-    return value if value.aval.sharding == want.sharding else lie_as(value, want.sharding)
+    return value if value.aval.division == want.division else lie_as(value, want.division)
 
 
 def read_part(ref: Ref, index: object = None) -> Any:

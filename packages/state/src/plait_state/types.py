@@ -28,7 +28,7 @@ def _name(content: Aval) -> str:
     """Return a unique name for a type that is an identifier: `f32_2x3`."""
     said = f"{short_name(content.dtype)}{'w' * content.weak_type}"
     said = "_".join([said, *(["x".join(map(str, content.shape))] if content.ndim else [])])
-    if not said.isidentifier() or content.vma or content.sharding is not None:
+    if not said.isidentifier() or content.vma or content.division is not None:
         said = f"type_{len(_contents)}"  # for keys, named sizes, meshes
     return said
 

@@ -357,7 +357,7 @@ class _Recovery:
                 ins = [Linear(a.aval) if m else a for a, m in zip(e.inputs, active)]
                 rule = self.whole if plan.as_a_whole(e) else self.alone
                 rule = partial(rule, e, active)
-                if any(a.aval.sharding is not None for a in (*e.outputs, *e.inputs)):
+                if any(a.aval.division is not None for a in (*e.outputs, *e.inputs)):
                     rule = free_of_shardings(e, rule)
                 steps.append((e, ins, rule))
         with with_lines() as self.recorders:

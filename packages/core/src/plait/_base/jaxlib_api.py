@@ -434,15 +434,18 @@ def compile_options(
     Args:
       device_ids: numbers of the devices that run it.
         partitioned: True if the compiler (its Shardy pass) divides the program over these devices.
-        overrides: pairs of a name and a value of XLA's own flags.
+        overrides: pairs of a name and a value of XLA's own flags, or of its efforts and levels.
         chosen: for each argument, True if the compiler may choose its division; empty for none.
         without: names of passes to leave out, separated by commas.
     """
     options = xla_client.CompileOptions()
     # Otherwise values of float16 and bfloat16 are not rounded, and stay in the float32 that they
     # are computed in.
-    options.env_option_overrides = list((_EXACT | dict(overrides)).items())
-    build = options.executable_build_options
+    build, flags = options.executable_build_options, _EXACT | dict(overrides)
+    for name in EFFORTS.keys() & flags.keys():
+        kind = type(getattr(build, name))  # an enumeration in some releases
+        setattr(build, name, kind(EFFORTS[name](flags.pop(name))))
+    options.env_option_overrides = list(flags.items())
     options.num_replicas = build.num_replicas = 1
     options.num_partitions = build.num_partitions = len(device_ids)
     if partitioned:
@@ -456,6 +459,11 @@ def compile_options(
     ids = np.array([list(device_ids)], np.int32)
     options.device_assignment = xla_client.DeviceAssignment.create(ids)
     return options
+
+
+EFFORTS = {"exec_time_optimization_effort": float, "memory_fitting_effort": float,
+           "memory_fitting_level": int, "optimization_level": int}  # fmt: skip
+"""Compiler options that are not flags but fields of the build options, and their types."""
 
 
 def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):

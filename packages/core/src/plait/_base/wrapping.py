@@ -113,7 +113,21 @@ def copy_names(wrapper: W, f: Callable[..., Any]) -> W:
         for name in functools.WRAPPER_ASSIGNMENTS
         if isinstance(getattr(f, name, None), _OF_TYPE.get(name, object))
     ]
-    return functools.update_wrapper(wrapper, f, assigned, updated=())  # type: ignore[return-value]
+    made = functools.update_wrapper(wrapper, f, assigned, updated=())
+    if "__qualname__" not in assigned and isinstance(made, FunctionType):
+        made.__qualname__ = _title(f)
+        if "__name__" not in assigned:
+            made.__name__ = made.__qualname__
+    return made  # type: ignore[return-value]
+
+
+def _title(f: Callable[..., Any]) -> str:
+    """Return what the `repr` of a wrapper calls an object without a name: partial(g), or its
+    class."""
+    if isinstance(f, functools.partial):
+        inner = getattr(f.func, "__qualname__", None)
+        return f"partial({inner if isinstance(inner, str) else _title(f.func)})"
+    return type(f).__qualname__
 
 
 def wraps(f: Callable[..., Any]) -> Callable[[W], W]:

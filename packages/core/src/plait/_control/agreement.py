@@ -79,7 +79,7 @@ def agreed_type(branches: Branches, i: int, avals: Sequence[Aval]) -> Aval:
             "that all return one dtype; a Python number takes that of an array of the same or a "
             "wider kind",
         )
-    divided = {a.sharding for a in avals if a.sharding is not None}
+    divided = {a.division for a in avals if a.division is not None}
     if len(divided) > 1:
         raise ArgumentError(
             f"the branches of {does} return values that are divided differently over explicit "
@@ -96,7 +96,7 @@ def recast(program: Program, want: Sequence[Aval]) -> Program:
         return program
     return staged(
         lambda *xs: [
-            lie_as(varied(fit(o, w), w.vma), w.sharding)
+            lie_as(varied(fit(o, w), w.vma), w.division)
             for o, w in zip(evaluate(program, xs), want)
         ],
         program.in_avals,
@@ -222,7 +222,7 @@ def steady(
         new = [_settled(x, o) for x, o in zip(carry, outs, strict=True)]
         rounds += 1
         grown = any(
-            n.aval.vma is not x.aval.vma or n.aval.sharding != x.aval.sharding
+            n.aval.vma is not x.aval.vma or n.aval.division != x.aval.division
             for n, x in zip(new, carry)
         )
         # A step may change the dtype in every round.  So the search stops after four, and the check
@@ -244,7 +244,7 @@ def steady(
                 else "start with an array of that shape, or of the greatest it may get, and say "
                 "by a number, carried beside it, how much of it counts",
             )
-        if o.sharding not in (None, w.sharding):
+        if o.division not in (None, w.division):
             raise ArgumentError(
                 f"what {loop.does} carries must stay divided as it is over explicit axes: "
                 f"{loop.part(init, i)} comes in as {carry[i].aval!r} and goes out as {o!r} from "
@@ -254,7 +254,7 @@ def steady(
                 "plait.sharding.reshard(x, P(...))",
             )
     rest = program.out_avals[len(want) :]
-    keep = [o.with_sharding(w.sharding) if o.same_type(w) else w for o, w in zip(outs, want)]
+    keep = [o.with_sharding(w.division) if o.same_type(w) else w for o, w in zip(outs, want)]
     return carry, recast(program, [*keep, *rest])
 
 
@@ -265,8 +265,8 @@ def _line_of(result: object) -> Any:
 
 def _settled(x: Value, out: Aval) -> Any:
     x = varied(x, out.vma)
-    if x.aval.sharding is None and out.sharding is not None and x.aval.shape == out.shape:
-        x = lie_as(x, out.sharding)  # the carry has no sharding in its type, so it adopts this one
+    if x.aval.division is None and out.division is not None and x.aval.shape == out.shape:
+        x = lie_as(x, out.division)  # the carry has no sharding in its type, so it adopts this one
     a = x.aval
     if a.weak_type and a.shape == out.shape and a.dtype != out.dtype:
         if out.category >= a.category and not (out.weak_type and out.category == a.category):

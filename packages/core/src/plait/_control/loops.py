@@ -276,7 +276,7 @@ def _scan(
     carry = admitted_leaves(leaves, init, lambda: names_of_value("init"))
     n = len(carry)
     for i, r in enumerate(rows):
-        said = r.aval.sharding
+        said = r.aval.division
         if said is not None and said.entries(r.aval.ndim)[0]:
             raise AxisError(
                 f"scan goes along the leading axis of xs{key_paths(xs)[i]}, of type {r.aval!r}, "

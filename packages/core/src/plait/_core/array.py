@@ -432,6 +432,9 @@ class Literal(Value):
     def __index__(self) -> int:
         return self.numpy().__index__()
 
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy().item() if spec else str(self), spec)
+
     def item(self, *index: SupportsIndex) -> Any:
         """Return the only element, or that at `index`, as a Python scalar."""
         return self.numpy().item(*index)

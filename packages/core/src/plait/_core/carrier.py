@@ -389,7 +389,7 @@ class Carrier(Interpreter):
                 if prim.higher is not None:
                     return rule(self, args, params)
                 for a in args:
-                    if a.aval.sharding is not None:
+                    if a.aval.division is not None:
                         out = self._divided(prim, rule, args, params)
                         break
                 else:
@@ -448,10 +448,10 @@ class Carrier(Interpreter):
         """Return a result whose components are divided as its type `aval` requires."""
         form, parts = self.split(x)
         if form is None:
-            return lie_as(x, aval.sharding)
+            return lie_as(x, aval.division)
         wanted = self.part_avals(aval, form)
-        laid = tuple([lie_as(p, a.sharding) for p, a in zip(parts, wanted, strict=True)])
-        return self.lift(x.aval.with_sharding(aval.sharding), form, laid)
+        laid = tuple([lie_as(p, a.division) for p, a in zip(parts, wanted, strict=True)])
+        return self.lift(x.aval.with_sharding(aval.division), form, laid)
 
     def _sees(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
         axes = ambient_of(prim, params)

@@ -1,6 +1,6 @@
 """The division of an operation's results over the explicit axes of a mesh.
 
-Types record it (`Aval.sharding`).  A package that has meshes derives it for results from the types
+Types record it (`Aval.division`).  A package that has meshes derives it for results from the types
 of operands (`Division.results`).  Type rules see types without it.  Results of operations with
 programs are divided as the results of their programs, by their wiring.
 
@@ -30,10 +30,10 @@ __all__ = ["lie_as", "of_programs", "of_result", "released", "with_axis", "witho
 def of_result(prim: "Primitive", avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
     """Return the type of the result, or the types of the results, of an operation."""
     for a in avals:
-        if a.sharding is not None:
+        if a.division is not None:
             bare = tuple([b.with_sharding(None) for b in avals])
             outs = varying.of_result(prim.rule, prim.vma, bare, params)
-            return a.sharding.results(prim, avals, params, outs)
+            return a.division.results(prim, avals, params, outs)
     return varying.of_result(prim.rule, prim.vma, avals, params)
 
 
@@ -55,35 +55,35 @@ def of_programs(higher: Wiring | None, params: dict[str, Any], outs: list[Aval])
 
 def _around(out: Aval, inner: Aval | None, axes: tuple[int, ...] | None) -> Aval:
     """Return the type of a result that its program sees without these axes."""
-    if inner is None or inner.sharding is None or axes is None or out.sharding is not None:
+    if inner is None or inner.division is None or axes is None or out.division is not None:
         return out
-    names = iter(inner.sharding.entries(inner.ndim))
+    names = iter(inner.division.entries(inner.ndim))
     entries = [() if i in axes else next(names) for i in range(out.ndim)]
-    return out.with_sharding(inner.sharding.with_entries(entries))
+    return out.with_sharding(inner.division.with_entries(entries))
 
 
 def without_axis(aval: Aval, axis: int) -> Aval:
     """Return the type of a row along an axis."""
     new = aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
-    if aval.sharding is None:
+    if aval.division is None:
         return new
-    entries = aval.sharding.entries(aval.ndim)
-    return new.with_sharding(aval.sharding.with_entries((*entries[:axis], *entries[axis + 1 :])))
+    entries = aval.division.entries(aval.ndim)
+    return new.with_sharding(aval.division.with_entries((*entries[:axis], *entries[axis + 1 :])))
 
 
 def with_axis(aval: Aval, axis: int, size: Dim | int, names: tuple[str, ...] = ()) -> Aval:
     """Return the type of a stack, along a new axis that is divided over the mesh axes `names`."""
     new = aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
-    if aval.sharding is None:
+    if aval.division is None:
         return new
-    entries = aval.sharding.entries(aval.ndim)
+    entries = aval.division.entries(aval.ndim)
     over = (*entries[:axis], names, *entries[axis:])
-    return new.with_sharding(aval.sharding.with_entries(over))
+    return new.with_sharding(aval.division.with_entries(over))
 
 
 def lie_as(x: Any, sharding: Division | None) -> Any:
     """Return the value with this division in its type; None removes the division."""
-    have = x.aval.sharding
+    have = x.aval.division
     if have is sharding or have == sharding:
         return x
     if x.__class__ is Literal:
@@ -93,4 +93,4 @@ def lie_as(x: Any, sharding: Division | None) -> Any:
 
 def released(xs: Sequence[Any]) -> list[Any]:
     """Return the values, with types that record no division."""
-    return [x if x.aval.sharding is None else lie_as(x, None) for x in xs]
+    return [x if x.aval.division is None else lie_as(x, None) for x in xs]

@@ -202,6 +202,13 @@ class Interpreter:
         others."""
         return None
 
+    def executed(self, run: Callable[[], Any], program: Any, args: Callable[[], Any]) -> Any:
+        """Return `run()`, which runs a compiled program; an interpreter that inspects results
+        inspects them here, too.
+
+        `args()` are the operands of `program`."""
+        return run()
+
     def observing(self, inner: "Interpreter") -> "Interpreter":
         """Return the interpreter that inspects results of `inner`, opened over `observed`."""
         return inner
@@ -308,6 +315,10 @@ class Tracer(Value):
         return int(self.concrete())
 
     def __index__(self) -> int:
+        if not self.by.closed and (self.aval.ndim or self.aval.dtype.kind not in "iu"):
+            value = self.concrete()  # the error for values that are not known comes first
+            if not hasattr(value, "variables"):
+                raise later("_core.questions").not_an_integer(self)
         return self.concrete().__index__()
 
     def __float__(self) -> float:

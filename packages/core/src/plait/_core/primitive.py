@@ -208,7 +208,7 @@ class Primitive:
             outs = self.rule(*avals, **params)
             outs = varying.of_programs(self.higher, avals, params, outs)
             for a in avals:
-                if a.sharding is not None:
+                if a.division is not None:
                     return divided.of_programs(self.higher, params, outs)
             return outs
         key = (avals, self.frozen(params)) if params else avals

@@ -17,14 +17,14 @@ from functools import lru_cache, partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._base.errors import ConcretizationError, PlaitError, UnknownFormat
+from .._base.errors import ConcretizationError, OperandTypeError, PlaitError, UnknownFormat
 from .._base.source import below_hidden, of_a_library, of_standard_library, user_line
 
 if TYPE_CHECKING:
     from .interpreter import Tracer, Value
     from .ir import Var
 
-__all__ = ["taken_out", "unknown_value"]
+__all__ = ["not_an_integer", "taken_out", "unknown_value"]
 
 
 def unknown_value(x: "Var", title: str) -> PlaitError:
@@ -36,6 +36,21 @@ def unknown_value(x: "Var", title: str) -> PlaitError:
         f"{_described(asked, x)}{after} has a type but no value while {title} is traced; "
         f"it was made at {user_line(x.where)}",
         fix=partial(_fix, asked),
+    )
+
+
+def not_an_integer(x: "Tracer") -> PlaitError:
+    """Return the error for a value, known but not an integer, where Python needs an integer."""
+    asked = _asked(x)
+    after = "," if asked.name else ""
+    if _is_format(asked):
+        return UnknownFormat(
+            f"{_described(asked, x)}{after} is not an integer, and this format shows integers only",
+            fix=partial(_fix, asked),
+        )
+    return OperandTypeError(
+        f"{_described(asked, x)}{after} is not an integer without axes, and Python needs one here",
+        fix="write int({x}) for the number that it is now".replace("{x}", asked.name or "x"),
     )
 
 
@@ -89,12 +104,12 @@ def _described(asked: _Asked, x: "Value") -> str:
     return repr(x) if asked.name is None else f"`{asked.name}`, {x!r}"
 
 
-def _is_format(asked: _Asked) -> bool:
-    """Return whether the operator % of a text asked, as in `"%d" % x`.
+def _is_format(asked: _Asked, methods: tuple[str, ...] = ("__int__", "__index__")) -> bool:
+    """Return whether the operator % of a text asked by one of these methods, as in `"%d" % x`.
 
     Other operands of the operator ask for nothing: they are operands of the remainder.
     """
-    if asked.by_plait or asked.code is None or asked.method not in ("__int__", "__index__"):
+    if asked.by_plait or asked.code is None or asked.method not in methods:
         return False
     around = next(_syntax(asked.code, asked.instruction), None)
     return isinstance(around, ast.BinOp | ast.AugAssign) and isinstance(around.op, ast.Mod)
@@ -217,10 +232,14 @@ _INSTEAD_OF_CALLS = {
 }
 
 
+_OF_FORMATS = ("__int__", "__index__", "__float__")
+"""The methods by which the operator % of a text asks."""
+
+
 def _of_expression(asked: _Asked, around: list[ast.AST], call: ast.Call | None) -> str | None:
     """Return what to write for formats by %, and subscripts of sequences or of numpy's arrays."""
     for node in around[:2]:
-        if _is_format(asked) or _formats_text(node):
+        if _is_format(asked, _OF_FORMATS) or _formats_text(node):
             return _BY_METHOD["__format__"]
         if not isinstance(node, ast.Subscript):
             continue

@@ -26,7 +26,7 @@ from typing import (
 )
 
 from .._base.errors import ArgumentError
-from .._base.jaxlib_api import RuntimeFailure
+from .._base.jaxlib_api import EFFORTS, RuntimeFailure
 from .._base.source import where_defined
 from .._base.tracebacks import border, leaving
 from .._base.wrapping import offer, wraps
@@ -188,6 +188,11 @@ def jit(
     donate = role(fun, donate_argnums, donate_argnames, "donate")
     if backend is not None:
         expect_platform(backend)
+        if not (device is None and in_shardings is None and out_shardings is None):
+            raise ArgumentError(
+                "jit was given backend, and device or shardings, which say where it runs, too",
+                fix="leave backend out",
+            )
     options = Options(flags(compiler_options), expect_tier(tier))
     if device is not None and in_shardings is not None:
         raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
@@ -244,6 +249,13 @@ def flags(compiler_options: dict[str, Any] | None) -> tuple[tuple[str, Any], ...
             f"compiler_options must be a dict, not {compiler_options!r}",
             fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
         )
+    for name, kind in EFFORTS.items():
+        if not isinstance(compiler_options.get(name, 0), int if kind is int else int | float):
+            raise ArgumentError(
+                f"the compiler option {name!r} is a number of type {kind.__name__}, not "
+                f"{compiler_options[name]!r}",
+                fix=f"write {{{name!r}: {kind(0)}}} for the default",
+            )
     return tuple(sorted(compiler_options.items()))
 
 

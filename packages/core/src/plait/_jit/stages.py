@@ -4,7 +4,7 @@ Invariant: an executable refuses arguments that differ from the types it was com
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,11 +21,12 @@ from .._base.errors import (
 )
 from .._base.tracebacks import leaving
 from .._core import forks
-from .._core.array import is_tracer, run_on, wrap
+from .._core.array import Array, as_value, is_tracer, run_on, wrap
 from .._core.buffers import client, first, platform
 from .._core.fitting import fitted
 from .._core.handles import Handle
-from .._core.ir import Program
+from .._core.interpreter import GROUND, current
+from .._core.ir import Program, evaluate
 from .._core.staging import leaf_name
 from .._core.topologies import Topology
 from .._ops.platforms import known_platforms
@@ -378,10 +379,25 @@ class Compiled(_Stage):
             one that the executable was compiled for.
         """
         try:
+            by = current()
+            if by is not GROUND and by.observed is not None:
+                values = lambda: self._operands(args, kwargs)  # noqa: E731
+                return by.executed(lambda: self._way(args, kwargs), self._traced.program, values)
             return self._way(args, kwargs)
         except BaseException as e:
             leaving(e)
             raise
+
+    def _operands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the operands of the program in a call, to look at them before and after it.
+
+        Donated memory is gone after the call, so these are copies of donated arrays."""
+        leaves = map(as_value, flatten(jittables.opened((args, kwargs)))[0])
+        kept = [
+            x.copy() if i in self._donated and x.__class__ is Array else x
+            for i, x in enumerate(leaves)
+        ]
+        return [*self._traced.captured, *kept]
 
     def _direct(self) -> Way:
         """Return the function that performs calls of the form that it was compiled for."""
@@ -441,6 +457,25 @@ class Compiled(_Stage):
         forks.expect_runtime()
         outs = run_on(self._run.run, self._front + bufs, self._run.handlers)
         return self._traced.tree.unflatten([wrap(b, k) for b, k in zip(outs, self._run.keys)])
+
+    def as_function(self) -> Callable[..., Any]:
+        """Return a function that computes the same program, and that can be traced and exported.
+
+        It takes arguments of the structure `in_tree`.
+
+        >>> import plait
+        >>> compiled = plait.jit(lambda x: x * 3).lower(1.0).compile()
+        >>> float(plait.jit(compiled.as_function())(2.0))
+        6.0
+        """
+        traced = self._traced
+
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            leaves = map(as_value, flatten(jittables.opened((args, kwargs)))[0])
+            return traced.tree.unflatten(evaluate(traced.program, [*traced.captured, *leaves]))
+
+        compute.__name__ = compute.__qualname__ = traced.program.name
+        return compute
 
     def as_text(self) -> str:
         """Return the program as the compiler has optimised it: the text of its HLO."""

@@ -60,7 +60,7 @@ class Traced(NamedTuple):
                     a.shape,
                     a.dtype,
                     weak_type=a.weak_type,
-                    sharding=a.sharding if p is None else p,
+                    sharding=a.division if p is None else p,
                 )
                 for a, p in zip(avals, places, strict=True)
             ]

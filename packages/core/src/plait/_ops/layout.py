@@ -13,6 +13,7 @@ from .._core.array import Array
 from .._core.divided import lie_as
 from .._core.interpreter import Value
 from .._plugins.metadata import resolve
+from .._types.avals import Aval
 from ..tree import flatten
 from ..typing import Array as AnyArray
 from .collective import varied
@@ -29,7 +30,7 @@ def free(x: object, sharding: object) -> Any:
     The division of the operand over explicit axes then has no effect on the result, and is removed
     from its type.
     """
-    if sharding is None or not isinstance(x, Value) or x.aval.sharding is None:
+    if sharding is None or not isinstance(x, Value) or x.aval.division is None:
         return x
     return lie_as(x, None)
 
@@ -98,12 +99,13 @@ def beside(out: AnyArray, like: Any) -> Any:
     """
     same = tuple(like.shape) == out.aval.shape if hasattr(like, "shape") else False
     if not isinstance(like, Value):
-        sharding = getattr(like, "sharding", None) if same else None
+        said = like.division if isinstance(like, Aval) else getattr(like, "sharding", None)
+        sharding = said if same else None
         return placed(out, sharding)
     if like.aval.vma:
         out = varied(out, like.aval.vma)
     if like.__class__ is not Array:
-        return lie_as(out, like.aval.sharding) if same and like.aval.sharding is not None else out
+        return lie_as(out, like.aval.division) if same and like.aval.division is not None else out
     there: Any = like
     if there.key.placement is None or out.__class__ is not Array:
         return out

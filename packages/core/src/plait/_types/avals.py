@@ -8,7 +8,7 @@ which the value may differ (`vma`, varying manual axes).  Reverse mode sums the 
 devices for a value that is the same on all of them.  A value may always be used in place of one
 that varies more; type rules never see these axes (`plait._core.varying`).
 
-A type also records how the value is divided over the explicit axes of a mesh (`sharding`).  The
+A type also records how the value is divided over the explicit axes of a mesh (`division`).  The
 division belongs to a shape: a type with another shape has none, and type rules never see it either
 (`plait._core.divided`).
 
@@ -84,7 +84,7 @@ class Aval:
 
     __slots__ = (
         "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
-        "handler", "mlir", "vma", "sharding", "dims",
+        "handler", "mlir", "vma", "division", "dims",
     )  # fmt: skip
     shape: "tuple[Any, ...]"
     dtype: Any  # a numpy dtype, or an Opaque
@@ -97,7 +97,7 @@ class Aval:
     handler: Any  # the result handler of the runtime, in the default place.
     mlir: Any  # the MLIR type, made at first lowering.
     vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object.
-    sharding: "Division | None"  # the division over explicit axes, if there is one.
+    division: "Division | None"  # the division over explicit axes, if there is one.
     dims: frozenset[str]  # the names of the symbolic sizes in its shape.
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
@@ -130,7 +130,7 @@ class Aval:
         self.ndim, self.category = len(shape), category(dtype)
         self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
         self.vma = vma
-        self.sharding = None if sharding is None else sharding.of_rank(self.ndim)
+        self.division = None if sharding is None else sharding.of_rank(self.ndim)
         named = [d.variables for d in shape if d.__class__ is Dim]
         self.dims = NOWHERE.union(*named) if named else NOWHERE
         self.physical = self
@@ -147,12 +147,12 @@ class Aval:
 
     def with_vma(self, axes: frozenset[str]) -> "Aval":
         """Return the type of a value that varies along these axes of a mesh."""
-        return self if axes == self.vma else self._like(axes, self.sharding)
+        return self if axes == self.vma else self._like(axes, self.division)
 
     def with_sharding(self, sharding: "Division | None") -> "Aval":
         """Return the type of a value with this division over the explicit axes of a mesh, or
         none."""
-        return self if sharding is self.sharding else self._like(self.vma, sharding)
+        return self if sharding is self.division else self._like(self.vma, sharding)
 
     def _like(self, vma: frozenset[str], sharding: "Division | None") -> "Aval":
         key = self.shape, self.dtype, self.weak_type
@@ -162,6 +162,11 @@ class Aval:
     @property
     def aval(self) -> "Aval":
         return self
+
+    @property
+    def sharding(self) -> Any:
+        """The division over the explicit axes of a mesh, as users read it; None without one."""
+        return self.division
 
     @property
     def size(self) -> Any:
@@ -197,14 +202,14 @@ class Aval:
         kept = {name: changes.get(name, had) for name, had in same.items()}
         new = Aval(tuple(kept["shape"]), dtype_of(kept["dtype"]), bool(kept["weak_type"]))
         same_shape = new.shape == self.shape
-        sharding = changes.get("sharding", self.sharding if same_shape else None)
+        sharding = changes.get("sharding", self.division if same_shape else None)
         new = new.with_vma(changes.get("vma", self.vma))
         return new if sharding is None else _divided(new, sharding)
 
     def with_dtype(self, dtype: Any) -> "Aval":
         new = Aval(self.shape, dtype, False)
         new = new.with_vma(self.vma) if self.vma else new
-        return new if self.sharding is None else new.with_sharding(self.sharding)
+        return new if self.division is None else new.with_sharding(self.division)
 
     def strong(self) -> "Aval":
         return self.with_dtype(self.dtype) if self.weak_type else self
@@ -215,8 +220,8 @@ class Aval:
 
     def __repr__(self) -> str:
         sizes = [str(d) for d in self.shape]
-        if self.sharding is not None:
-            over = self.sharding.entries(self.ndim)
+        if self.division is not None:
+            over = self.division.entries(self.ndim)
             sizes = [f"{d}@{'+'.join(names)}" if names else d for d, names in zip(sizes, over)]
         shape = ",".join(sizes)
         along = f"{{{','.join(sorted(self.vma))}}}" if self.vma else ""
@@ -224,9 +229,9 @@ class Aval:
 
     def __reduce__(self) -> tuple[object, ...]:
         plain = self.shape, self.dtype, self.weak_type
-        if not self.vma and self.sharding is None:
+        if not self.vma and self.division is None:
             return Aval, plain
-        return _again, (*plain, self.vma, self.sharding)
+        return _again, (*plain, self.vma, self.division)
 
     def __copy__(self) -> "Aval":
         return self
@@ -238,6 +243,9 @@ class Aval:
 def _divided(aval: Aval, sharding: Any) -> Aval:
     """Return the type of a value with the explicit axes of a user's sharding."""
     said = getattr(sharding, "explicit", None)
+    here = getattr(sharding, "here", None)
+    if said is None and here is not None and here() is None:
+        return aval
     if said is None:
         raise ArgumentError(
             "a type says nothing of where values are but over explicit axes of a mesh, and "
@@ -427,7 +435,7 @@ class Placed:
 class Division(Protocol):
     """The division of a value over the explicit axes of a mesh; hashable.
 
-    It is part of types (`Aval.sharding`).  Packages that have meshes derive it for the results of
+    It is part of types (`Aval.division`).  Packages that have meshes derive it for the results of
     operations (`plait._core.divided`)."""
 
     def entries(self, ndim: int) -> tuple[tuple[str, ...], ...]:

@@ -28,7 +28,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
-VERSION = 8
+VERSION = 9
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
@@ -50,6 +50,9 @@ _MOVING = {
 _OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None, "stablehlo.complex": 2,
                    "stablehlo.dynamic_update_slice": 2}  # fmt: skip
 """Count of the operands whose elements are moved, if not only the first; None stands for all."""
+
+_CUTTING = {"stablehlo." + n for n in ("slice", "dynamic_slice", "gather")}
+"""Operations that may return elements of one of several joined values."""
 
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
 """Functions that the compiler computes with the exponential, as it does some of CHLO."""
@@ -245,6 +248,8 @@ class _Walk:
         kinds = {k for m in marks for k in m.kinds}
         if "number" in kinds:
             kinds = kinds - origins.NUMBER | origins.LATE
+            if op.name in _MOVING:
+                kinds |= origins.JOINED
         numbers = {m.number for m in marks if m.kinds}
         number = numbers.pop() if len(numbers) == 1 else None
         self.leave(op.result, kinds, number, spread or any(m.spread for m in marks))
@@ -260,7 +265,10 @@ class _Walk:
         """Copy the marks of the elements that an operation moves, not those of positions."""
         marks = [self.mark(x) for x in list(op.operands)[: _OPERANDS_MOVED.get(op.name, 1)]]
         spread = "broadcast" in op.name
-        if len(marks) == 1 and not spread:
+        if op.name in _CUTTING and marks[0].kinds & origins.JOINED:
+            m = marks[0]
+            self.leave(op.result, m.kinds | origins.CUT, m.number, m.spread)
+        elif len(marks) == 1 and not spread:
             if marks[0] != NOTHING:
                 self.marks[op.result] = marks[0]
         elif len(marks) == 1:
@@ -423,7 +431,9 @@ class _Walk:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         minus = op.name == "stablehlo.subtract"
-        if self.kind(x).category == "c" and (mx.kinds | my.kinds) & origins.SUMS:
+        if self.kind(x).category == "c" and (
+            (mx.kinds | my.kinds) & origins.SUMS or _zeros_of(mx) or _zeros_of(my)
+        ):
             self.by_parts(op)
             return
         for z, m, other in ((y, my, x), (x, mx, y)):
@@ -437,6 +447,8 @@ class _Walk:
                 i == 0 and same_scale(a, b)
             ):
                 self.rounded(op, i)
+            if a.kinds & origins.CUT:
+                self.covered(op, i)
         kinds = self.beside(mx, y, my, 0) | self.beside(my, x, mx, 0)
         if (mx.kinds | my.kinds) & origins.CONSTANT:
             kinds |= origins.SHIFTED
@@ -446,13 +458,42 @@ class _Walk:
 
     def by_parts(self, op: IrOperation) -> None:
         """Add complex numbers part by part: the CPU compiler turns a - b + b into a."""
-        xs, ys = (self.parts(op, x) for x in op.operands)
+        xs, ys = (self.zeros(op, x) or self.parts(op, x) for x in op.operands)
         sums = [self.made(op, op.name, a.type, [a, b]) for a, b in zip(xs, ys, strict=True)]
         whole = self.made(op, "stablehlo.complex", op.result.type, sums)
         op.result.replace_all_uses_with(whole)
         for part in sums:
             self.add(part.owner.operation)
         self.moved(whole.owner.operation)
+
+    def zeros(self, op: IrOperation, x: IrValue) -> list[Any] | None:
+        """Return the parts of a complex constant that is zero, as constants; None for others."""
+        found = _zeros_of(self.mark(x))
+        if not found:
+            return None
+        t = x.type
+        part = self.m.ir.RankedTensorType.get(
+            t.shape, t.element_type.element_type, t.encoding, self.m.unknown
+        )
+        made = [
+            self.made(
+                op, "stablehlo.constant", part, [], value=mlir.attr(f"dense<{text}> : {part}")
+            )
+            for text in found
+        ]
+        for p in made:
+            self.constant(p.owner.operation)
+        return made
+
+    def covered(self, op: IrOperation, i: int) -> None:
+        """Hide that operand `i` of a sum may be elements of a constant zero, which the compiler
+        drops from x + 0 although it turns -0 to 0.
+
+        Where the other operand is nan so is the sum, whatever is added: that selection changes
+        nothing, and the compiler sees no constant.
+        """
+        x, y = op.operands[i], op.operands[1 - i]
+        op.operands[i] = self.made(op, "stablehlo.select", x.type, [self.nans(op, y), y, x])
 
     def cleared(self, op: IrOperation, x: IrValue, zero: IrValue, minus: bool) -> None:
         """Write x + 0 as a selection: the zero where x equals 0, and x elsewhere.
@@ -605,6 +646,17 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     **dict.fromkeys(_COMPOSED, _Walk.composed),
     **dict.fromkeys(_FOLDED, _Walk.folded),
 }
+
+
+_ZEROS = re.compile(r" dense<\((-?0\.0+e\+00), *(-?0\.0+e\+00)\)> ")
+
+
+def _zeros_of(m: Mark) -> tuple[str, ...]:
+    """Return the texts of the parts of a complex constant that is zero everywhere, else ()."""
+    if not m.written or m.number is None:
+        return ()
+    found = _ZEROS.search(m.number.get_asm(large_elements_limit=1))
+    return found.groups() if found else ()
 
 
 def _is_with_a_vector(op: IrOperation) -> bool:

@@ -44,7 +44,7 @@ def form(e: Eqn) -> Program | None:
     """
     rule: Any = cpu_form_rules.find(e.prim)
     avals = tuple([a.aval for a in e.inputs])
-    if any(a.sharding is not None for a in avals):
+    if any(a.division is not None for a in avals):
         return None
     key = "form", avals, e.prim.frozen(e.params), config.cpu_limits
     known = e.prim.compiled

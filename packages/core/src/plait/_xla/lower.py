@@ -548,8 +548,8 @@ class Emitter:
             else:
                 env[e.outputs[0]] = out
             for o in e.outputs:
-                if o.aval.sharding is not None:
-                    env[o] = o.aval.sharding.obeyed(self, env[o], o.aval)
+                if o.aval.division is not None:
+                    env[o] = o.aval.division.obeyed(self, env[o], o.aval)
             if outermost:
                 self.unit.within = None
         return [read(a) for a in p.outputs]

@@ -43,8 +43,12 @@ CONSTANT = frozenset(["number", "late", "unknown"])
 UNKNOWN = Mark(frozenset(["unknown"]))
 NOTHING = Mark(frozenset())
 
-LATE, MASK, PRODUCT, SCALED, QUOTIENT, SHIFTED, SUM = (
-    frozenset([k]) for k in ("late", "mask", "product", "scaled", "divide", "shifted", "sum")
+LATE, MASK, PRODUCT, SCALED, QUOTIENT, SHIFTED, SUM, JOINED, CUT = (
+    frozenset([k])
+    for k in (
+        *("late", "mask", "product", "scaled", "divide", "shifted", "sum"),
+        *("joined", "cut"),  # values beside constants, and elements of such
+    )
 )
 CONVERTED = CONSTANT | MASK
 POWERS = frozenset(["power", "product", "divide", "sqrt", "rsqrt"])

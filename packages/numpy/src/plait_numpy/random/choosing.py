@@ -54,7 +54,7 @@ def categorical(
     >>> plait.random.categorical(key, np.zeros((4, 3)), axis=-1).shape
     (4,)
     """
-    x = parameter(logits)
+    x = parameter(logits, "logits")
     x = x if x.aval.category == FLOATING else sh.convert(x, default_dtype(FLOATING))
     at = sh.normal_axis(axis, x.aval.ndim)
     rest = tuple([n for i, n in enumerate(x.aval.shape) if i != at])
@@ -209,7 +209,7 @@ def choice(
     if x is not None and draws == 0:
         return sh.fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
     if p is not None:
-        index = _chosen(key, n, draws, shape, replace, parameter(p), mode)
+        index = _chosen(key, n, draws, shape, replace, parameter(p, "p"), mode)
     elif replace:
         index = randint(key, shape, 0, n)
     elif x is None:

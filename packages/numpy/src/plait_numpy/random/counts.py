@@ -37,11 +37,12 @@ def _full(value: float, shape: Any, dtype: np.dtype) -> Any:
     return broadcast_to(Literal(value, Aval((), dtype)), shape)
 
 
-def _float(p: object) -> Array:
-    """Return a parameter as an array, in the default float unless it is a float array."""
+def _float(p: object, name: str) -> Array:
+    """Return a parameter that users call `name` as an array of floats: of the default float, unless
+    it is one."""
     if p.__class__ is float or p.__class__ is int:
         return number(p, default_dtype(FLOATING))
-    v = parameter(p)
+    v = parameter(p, name)
     return v if v.aval.category == FLOATING else convert(v, default_dtype(FLOATING))
 
 
@@ -71,7 +72,7 @@ def poisson(
     dtype('int32')
     """
     d = sample_dtype(dtype, INTEGER, "poisson")
-    lam = _float(lam)
+    lam = _float(lam, "lam")
     return _poisson(key, lam, shape=shape_or(shape, lam), dtype=d)
 
 
@@ -167,7 +168,7 @@ def binomial(
     >>> plait.random.binomial(key, 10, 0.5, (4,)).shape
     (4,)
     """
-    d, shape, (n, p) = given("binomial", dtype, shape, n, p)
+    d, shape, (n, p) = given("binomial", dtype, shape, n=n, p=p)
     return _binomial(key, n, p, shape=shape, dtype=d)
 
 
@@ -267,7 +268,7 @@ def multinomial(
     >>> plait.random.multinomial(key, 9, np.full(3, 1 / 3)).sum().item()
     9.0
     """
-    d, _, parameters = given("multinomial", dtype, (), n, p)
+    d, _, parameters = given("multinomial", dtype, (), n=n, p=p)
     n, p = cast(tuple[Array, Array], parameters)
     if not p.aval.ndim:
         raise ShapeError("multinomial: `p` has no axis", fix="give a vector of probabilities")
@@ -321,7 +322,7 @@ def geometric(
     dtype('int32')
     """
     d = sample_dtype(dtype, INTEGER, "geometric")
-    p = _float(p)
+    p = _float(p, "p")
     return _geometric(key, p, shape=shape_or(shape, p), dtype=d)
 
 

@@ -85,7 +85,7 @@ def truncated_normal(
     (2,)
     """
     d = sample_dtype(dtype, FLOATING, "truncated_normal")
-    low, high = parameter(lower), parameter(upper)
+    low, high = parameter(lower, "lower"), parameter(upper, "upper")
     shape = shape_or(shape, low, high)
     return _truncated_normal(one_key(key, "truncated_normal"), low, high, shape=shape, dtype=d)
 
@@ -131,7 +131,7 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ArgumentError(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
     data = one_key(key, "bernoulli")
-    v = number(p, default_dtype(FLOATING)) if p.__class__ is float else parameter(p)
+    v = number(p, default_dtype(FLOATING)) if p.__class__ is float else parameter(p, "p")
     d = v.aval.dtype if v.aval.category == FLOATING else default_dtype(FLOATING)
     return _bernoulli(data, v, shape=shape_or(shape, v), dtype=d, high=mode == "high")
 

@@ -247,15 +247,15 @@ def number(v: Any, dtype: np.dtype) -> Array:
     return wrap(scalar_buffer(Literal(v, aval)), aval)
 
 
-def parameter(v: object) -> Any:
-    """Return a parameter of a distribution as an array.
+def parameter(v: object, name: str) -> Any:
+    """Return a parameter of a distribution, which users call `name`, as an array.
 
     A complex one is refused, for conversion to the dtype of the samples would drop a part of it.
     """
     x = as_value(v)
     if x.aval.category == COMPLEX:
         raise OperandTypeError(
-            f"parameters of random samples must be real, got {x.aval!r}",
-            fix="pass its real part, or draw both parts",
+            f"`{name}` of random samples must be real, got {x.aval!r}",
+            fix=f"pass its real part, {name}.real, or draw both parts",
         )
     return x

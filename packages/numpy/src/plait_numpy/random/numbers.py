@@ -107,8 +107,8 @@ def uniform(
     if minval.__class__ is float and maxval.__class__ is float and (minval, maxval) == (0.0, 1.0):
         return _standard_uniform(data, shape=shape, dtype=d)
     low, high = (
-        number(v, d) if v.__class__ is float or v.__class__ is int else parameter(v)
-        for v in (minval, maxval)
+        number(v, d) if v.__class__ is float or v.__class__ is int else parameter(v, name)
+        for v, name in ((minval, "minval"), (maxval, "maxval"))
     )
     return _uniform(data, low, high, shape=shape, dtype=d)
 
@@ -152,8 +152,10 @@ def randint(
     wide = d if d.itemsize >= 4 else np.dtype(np.int32)
     least, most = RANGES[d]
     past = isinstance(maxval, int) and wide is d and maxval > most
-    low = number(max(minval, least), wide) if isinstance(minval, int) else parameter(minval)
-    high = number(maxval, wide) if maxval.__class__ is int else parameter(maxval)
+    low = (
+        number(max(minval, least), wide) if isinstance(minval, int) else parameter(minval, "minval")
+    )
+    high = number(maxval, wide) if maxval.__class__ is int else parameter(maxval, "maxval")
     data = one_key(key, "randint")
     r = _randint(data, low, high, shape=normal_shape(shape), dtype=wide, small=d, past=past)
     return r if wide is d else convert(r, d)

@@ -27,12 +27,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def given(name: str, dtype: object, shape: object, *parameters: ArrayLike) -> Any:
-    """Return (dtype, shape, parameters as arrays of the dtype) of a sampler."""
-    d = sample_dtype(dtype, FLOATING, name)
+def given(sampler: str, dtype: object, shape: object, /, **parameters: ArrayLike) -> Any:
+    """Return (dtype, shape, parameters as arrays of the dtype) of a sampler.
+
+    The parameters are given by the names that users know them by.
+    """
+    d = sample_dtype(dtype, FLOATING, sampler)
     vs = [
-        number(p, d) if p.__class__ is float or p.__class__ is int else convert(parameter(p), d)
-        for p in parameters
+        number(p, d) if p.__class__ is float or p.__class__ is int else convert(parameter(p, n), d)
+        for n, p in parameters.items()
     ]
     return d, shape_or(shape, *vs), vs
 
@@ -74,7 +77,7 @@ def gamma(
     >>> bool((plait.random.gamma(plait.random.key(0), 2.0, (3,)) > 0).all())
     True
     """
-    d, shape, (a,) = given("gamma", dtype, shape, a)
+    d, shape, (a,) = given("gamma", dtype, shape, a=a)
     return _gamma(key, a, shape=shape)
 
 
@@ -96,7 +99,7 @@ def loggamma(
     >>> plait.random.loggamma(key, 0.1, (2,)).shape
     (2,)
     """
-    d, shape, (a,) = given("loggamma", dtype, shape, a)
+    d, shape, (a,) = given("loggamma", dtype, shape, a=a)
     return _loggamma(key, a, shape=shape)
 
 
@@ -124,7 +127,7 @@ def beta(
     >>> plait.random.beta(key, 2.0, 3.0, (4,)).shape
     (4,)
     """
-    d, shape, (a, b) = given("beta", dtype, shape, a, b)
+    d, shape, (a, b) = given("beta", dtype, shape, a=a, b=b)
     return _beta(key, a, b, shape=shape)
 
 
@@ -148,7 +151,7 @@ def chisquare(
     >>> plait.random.chisquare(key, 3.0, (2,)).shape
     (2,)
     """
-    d, shape, (df,) = given("chisquare", dtype, shape, df)
+    d, shape, (df,) = given("chisquare", dtype, shape, df=df)
     return _chisquare(key, df, shape=shape)
 
 
@@ -170,7 +173,7 @@ def f(
     >>> plait.random.f(key, 2.0, 3.0, (2,)).shape
     (2,)
     """
-    d, shape, (m, n) = given("f", dtype, shape, dfnum, dfden)
+    d, shape, (m, n) = given("f", dtype, shape, dfnum=dfnum, dfden=dfden)
     return _f(key, m, n, shape=shape)
 
 
@@ -194,7 +197,7 @@ def t(
     >>> plait.random.t(key, 3.0, (2,)).shape
     (2,)
     """
-    d, shape, (df,) = given("t", dtype, shape, df)
+    d, shape, (df,) = given("t", dtype, shape, df=df)
     return _t(key, df, shape=shape)
 
 
@@ -225,7 +228,7 @@ def generalized_normal(
     >>> plait.random.generalized_normal(key, 2.0, (2,)).shape
     (2,)
     """
-    d, shape, (p,) = given("generalized_normal", dtype, shape, p)
+    d, shape, (p,) = given("generalized_normal", dtype, shape, p=p)
     return _generalized_normal(key, p, shape=shape)
 
 
@@ -253,7 +256,7 @@ def pareto(
     >>> plait.random.pareto(key, 3.0, (2,)).shape
     (2,)
     """
-    d, shape, (b,) = given("pareto", dtype, shape, b)
+    d, shape, (b,) = given("pareto", dtype, shape, b=b)
     return _pareto(key, b, shape=shape)
 
 
@@ -275,7 +278,7 @@ def lognormal(
     >>> plait.random.lognormal(key, 0.5, (2,)).shape
     (2,)
     """
-    d, shape, (sigma,) = given("lognormal", dtype, shape, sigma)
+    d, shape, (sigma,) = given("lognormal", dtype, shape, sigma=sigma)
     return _lognormal(key, sigma, shape=shape)
 
 
@@ -297,7 +300,7 @@ def rayleigh(
     >>> plait.random.rayleigh(key, 1.0, (2,)).shape
     (2,)
     """
-    d, shape, (scale,) = given("rayleigh", dtype, shape, scale)
+    d, shape, (scale,) = given("rayleigh", dtype, shape, scale=scale)
     return _rayleigh(key, scale, shape=shape)
 
 
@@ -328,7 +331,9 @@ def weibull_min(
     >>> plait.random.weibull_min(key, 1.0, 2.0, (2,)).shape
     (2,)
     """
-    d, shape, (scale, power) = given("weibull_min", dtype, shape, scale, concentration)
+    d, shape, (scale, power) = given(
+        "weibull_min", dtype, shape, scale=scale, concentration=concentration
+    )
     return _weibull_min(key, scale, power, shape=shape)
 
 
@@ -379,7 +384,7 @@ def double_sided_maxwell(
     >>> plait.random.double_sided_maxwell(key, 0.0, 1.0, (2,)).shape
     (2,)
     """
-    d, shape, (loc, scale) = given("double_sided_maxwell", dtype, shape, loc, scale)
+    d, shape, (loc, scale) = given("double_sided_maxwell", dtype, shape, loc=loc, scale=scale)
     return _double_sided(key, loc, scale, shape=shape)
 
 
@@ -409,7 +414,9 @@ def triangular(
     >>> plait.random.triangular(key, 0.0, 0.5, 1.0, (2,)).shape
     (2,)
     """
-    d, shape, (low, top, high) = given("triangular", dtype, shape, left, mode, right)
+    d, shape, (low, top, high) = given(
+        "triangular", dtype, shape, left=left, mode=mode, right=right
+    )
     return _triangular(key, low, top, high, shape=shape)
 
 
@@ -439,7 +446,7 @@ def wald(
     >>> plait.random.wald(key, 1.0, (2,)).shape
     (2,)
     """
-    d, shape, (mean,) = given("wald", dtype, shape, mean)
+    d, shape, (mean,) = given("wald", dtype, shape, mean=mean)
     return _wald(key, mean, shape=shape)
 
 

@@ -46,7 +46,7 @@ def dirichlet(
     >>> plait.random.dirichlet(key, np.ones(3), (2,)).shape
     (2, 3)
     """
-    d, _, parameters = given("dirichlet", dtype, (), alpha)
+    d, _, parameters = given("dirichlet", dtype, (), alpha=alpha)
     (alpha,) = cast(tuple[Array], parameters)
     if not alpha.aval.ndim:
         raise ShapeError("dirichlet: `alpha` has no axis", fix="give a vector of parameters")
@@ -84,7 +84,7 @@ def ball(
     >>> plait.random.ball(key, 3, shape=(2,)).shape
     (2, 3)
     """
-    kind, shape, (p,) = given("ball", dtype, normal_shape(shape), p)
+    kind, shape, (p,) = given("ball", dtype, normal_shape(shape), p=p)
     return _ball(key, p, shape=shape, d=size_of("ball", "d", d))
 
 
@@ -136,7 +136,7 @@ def multivariate_normal(
             f"multivariate_normal has no method {method!r}", fix=f"use one of {_METHODS}"
         )
     d = sample_dtype(dtype, FLOATING, "multivariate_normal")
-    mean, cov = convert(parameter(mean), d), convert(parameter(cov), d)
+    mean, cov = convert(parameter(mean, "mean"), d), convert(parameter(cov, "cov"), d)
     n = mean.aval.shape[-1:]
     if not n or cov.aval.shape[-2:] != (*n, *n):
         raise ArgumentError(

@@ -244,14 +244,19 @@ def global_array_to_host_local_array(
 ) -> Any:
     """Return this process's part of arrays over a mesh of all, as arrays over its part of the mesh.
 
-    It is the inverse of `host_local_array_to_global_array`.
+    It is the inverse of `host_local_array_to_global_array`.  In one process it returns the arrays
+    themselves, if they are divided so.
     """
     leaves, tree = flatten(global_inputs)
     local = global_mesh.local_mesh
     out = []
     for x, spec in zip(leaves, _specs(pspecs, global_inputs), strict=True):
         spec = PartitionSpec() if spec is None else spec
-        x = plait.device_put(x, NamedSharding(global_mesh, spec))
+        there = NamedSharding(global_mesh, spec)
+        x = plait.device_put(x, there, may_alias=True)
+        if x.is_fully_addressable:
+            out.append(x)
+            continue
         shards = x.addressable_shards
         low = [min(s.index[k].indices(n)[0] for s in shards) for k, n in enumerate(x.shape)]
         high = [max(s.index[k].indices(n)[1] for s in shards) for k, n in enumerate(x.shape)]

@@ -276,6 +276,16 @@ class Dim:
         algebra = Algebra(constant, variable, add, mul, floordiv, mod, maximum, minimum)
         return poly.fold(self._terms, algebra)
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        refuse_ended(self, self._owners)
+        raise UndecidedDim(
+            f"the format {spec!r} needs a number, and the size {self} is not known here",
+            fix="leave the format out, which shows the expression; plait.debug.print shows the "
+            "number while the program runs",
+        )
+
     def __repr__(self) -> str:
         if not self._text:  # memoised, since tables of sizes read it often
             self._text = poly.text(self._terms)

@@ -61,7 +61,10 @@ def _alike(what: str, tree: object, b: object) -> None:
     """
     (leaves, kind), (others, like) = flatten(tree), flatten(b)
     if kind != like:
-        raise TreeMismatch(f"{what} has the structure {kind} and b {like}", fix="give them one")
+        raise TreeMismatch(
+            f"{what} has the structure {kind} and b {like}",
+            fix=f"build {what} with the structure of b: plait.tree.map(f, b) keeps it",
+        )
     shapes, wanted = ([value(v).aval.shape for v in vs] for vs in (leaves, others))
     if shapes != wanted:
         raise ShapeError(f"{what} has the shapes {shapes} and b {wanted}",
