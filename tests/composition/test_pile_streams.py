@@ -57,6 +57,55 @@ def test_batches_of_other_numbers_of_elements_share_capacities():
     assert n["trace"] <= 8 + 4, dict(n)
 
 
+def rows_of(xs):
+    return np.concatenate(xs), [len(x) for x in xs]
+
+
+AROUND = {  # what is done to a batch around a jitted function, and numpy's value of it
+    "from_list": (lambda xs: Pile.from_list(xs).to_list(), lambda xs: xs),
+    "of rows": (lambda xs: Pile(*rows_of(xs)).to_list(), lambda xs: xs),
+    "of arrays": (
+        lambda xs: Pile(*map(pnp.asarray, rows_of(xs))).to_list(),
+        lambda xs: xs,
+    ),
+    "from_padded": (
+        lambda xs: Pile.from_padded(padded(xs), np.array([len(x) for x in xs])).to_list(),
+        lambda xs: xs,
+    ),
+    "of piles": (
+        lambda xs: Pile.from_list([Pile.from_list(xs[:2]), Pile.from_list(xs[2:])])[1].to_list(),
+        lambda xs: xs[2:],
+    ),
+    "data": (lambda xs: [Pile.from_list(xs).data], lambda xs: [np.concatenate(xs)]),
+    "lengths": (lambda xs: [Pile.from_list(xs).lengths], lambda xs: [[len(x) for x in xs]]),
+    "offsets": (
+        lambda xs: [Pile.from_list(xs).offsets],
+        lambda xs: [np.cumsum([0, *map(len, xs)])],
+    ),
+    "to_padded": (lambda xs: [Pile.from_list(xs).to_padded()], lambda xs: [padded(xs)]),
+    "an element": (lambda xs: [Pile.from_list(xs)[-1]], lambda xs: [xs[-1]]),
+    "some elements": (lambda xs: Pile.from_list(xs)[1:3].to_list(), lambda xs: xs[1:3]),
+}
+
+
+def padded(xs):
+    return np.stack([np.pad(x, (0, max(map(len, xs)) - len(x))) for x in xs])
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_nothing_is_compiled_around_a_jitted_function(name):
+    """A loader makes batches, and takes results apart, in numpy."""
+    r = np.random.default_rng(10)
+    plait.clear_caches()
+    mine, of_numpy = AROUND[name]
+    with plait.events.counting() as n:
+        for count in (3, 5, 5, 8, 13):
+            xs = elements(r, r.integers(1, 40, count))
+            for got, want in zip(mine(xs), of_numpy(xs), strict=True):
+                np.testing.assert_array_equal(got, want)
+    assert not any(n[kind] for kind in ("trace", "lower", "compile")), dict(n)
+
+
 STREAMS = {
     "sorted": lambda x: pnp.sort(x)[::-1],
     "weights": lambda x: plait.nn.softmax(pnp.outer(x, x), axis=1) @ x,
