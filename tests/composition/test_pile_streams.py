@@ -57,6 +57,21 @@ def test_batches_of_other_numbers_of_elements_share_capacities():
     assert n["trace"] <= 8 + 4, dict(n)
 
 
+@pytest.mark.parametrize("piles", [1, 2])
+def test_batches_of_other_numbers_of_elements_have_one_program_with_capacities(piles):
+    """A batch has room for the greatest number, and results are cut."""
+    r = np.random.default_rng(11)
+    dots = plait.jit(vmap(lambda *xs: sum(pnp.exp(x - x.max()).sum() for x in xs), pile_axis))
+    with plait.Capacities(rows=640, longest=40, count=32), plait.events.counting() as n:
+        for _ in range(200):
+            count = r.integers(8, 33)
+            parts = [elements(r, r.integers(1, 21, count)) for _ in range(piles)]
+            got = np.asarray(dots(*map(Pile.from_list, parts)))[:count]
+            want = [sum(np.exp(x - x.max()).sum() for x in xs) for xs in zip(*parts)]
+            np.testing.assert_allclose(got, want, rtol=1e-9)
+    assert n["trace"] == 1, dict(n)
+
+
 def rows_of(xs):
     return np.concatenate(xs), [len(x) for x in xs]
 
