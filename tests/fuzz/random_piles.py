@@ -2,12 +2,13 @@
 
 A program is a few dozen operations on arrays whose sizes are n, m, and what becomes of them (n + m,
 n // 2, n * m, 2 n, n - 1, max(n, m)), among them all `pile_families`; some arguments are ragged,
-some each example has its own of, one all share.  It is applied to one example after the other, in
+some each example has its own of, one all share. It is applied to one example after the other, in
 numpy, equation by equation; and to the pile of all, with garbage beyond the last row, in one of the
 `WAYS`: its values, its gradients inside and outside of the map, second derivatives, in a scan, in a
-checkpoint, in another map.  Most piles are computed by numpy, too, by what the operation on all
-examples says with other operations, as this is ten times faster than to compile it; every eighth
-program is compiled, or applied as it is.
+checkpoint, in another map. In half of the programs the lengths are known, and in half they are
+traced. Most piles are computed by numpy, too, by what the operation on all examples says with other
+operations, as this is ten times faster than to compile it; every eighth program is compiled, or
+applied as it is.
 
 Run as a script, `python -m tests.fuzz.random_piles`, it goes on for `--minutes`, from a seed that
 it prints, and says what differs; `--seed S --count 1` runs one again, and `--families` all of
@@ -608,6 +609,21 @@ def in_numpy(f, args, of=None):
     return out
 
 
+def of_known_lengths(f, *piles):
+    """The same function of the rows of these piles, and of other arguments."""
+    leaves = [plait.tree.leaves(p) for p in piles]
+    kinds = [plait.tree.structure(p) for p in piles]
+
+    def of_rows(*args):
+        made = [
+            plait.tree.unflatten(kind, [rows, *lengths])
+            for kind, rows, (_, *lengths) in zip(kinds, args, leaves)
+        ]
+        return f(*made, *args[len(piles) :])
+
+    return of_rows, [rows for rows, *_ in leaves]
+
+
 def run_as_it_is(f, args, how):
     """The leaves of a result for all examples, by numpy, compiled, or operation by operation."""
     if how == "numpy":
@@ -617,31 +633,34 @@ def run_as_it_is(f, args, how):
 
 
 def check(seed, length, how=None, way=None, vector=None):
-    """Raise AssertionError if the pile differs from the loop; (way, how, vector) that were taken
-    if they were not given."""
+    """Raise AssertionError if the pile differs from the loop; (way, how, whether lengths are known,
+    vector) that were taken if they were not given."""
     rng = random.Random(seed)
     way = way or rng.choices(list(WAYS), [w for _, w in WAYS.values()])[0]
     vector = vector or rng.choices(VECTORS, LIKELY)[0]
     how = how or ("numpy" if seed % 8 else "jit" if length > 3 or seed % 16 else "eager")
     how = "jit" if way in COMPILED else how
+    known = rng.random() < 0.5
     infinite = way == "values" and seed % 3 == 0
     f = keyed(program(seed, length, way != "values", infinite, CLIPPED if way in COMPILED else ()))
     xs, ys, k, w, words = given(seed, vector, infinite)
-    piles = (poisoned(pile_of(v), seed) for v in (xs, ys))
     of_all, of_one = WAYS[way][0](f)
+    piles = [poisoned(pile_of(v), seed) for v in (xs, ys)]
+    if known:
+        of_all, piles = of_known_lengths(of_all, *piles)
     programs = {}
     each = [tuple(map(pnp.asarray, (x, y, a, w, b))) for x, y, a, b in zip(xs, ys, k, words)]
     try:
         got = run_as_it_is(of_all, (*piles, *map(pnp.asarray, (k, w, words))), how)
     except MissingRule as e:
         assert each and all(_refused(of_one, args, how, e) for args in each), e
-        return way, how, vector
+        return way, how, known, vector
     want = [in_numpy(of_one, args, programs) for args in each]
     columns = list(zip(*want))
     found = [v.to_list() if hasattr(v, "to_list") else np.asarray(v) for v in got]
     if not want:
         assert all(len(v) == 0 for v in found if np.shape(v) != (4, 4)), found
-        return way, how, vector
+        return way, how, known, vector
     # what families make of float32 is rounded so: random numbers by numpy and by XLA, products in
     # another order
     narrow = any("f32[" in str(made) for made, _ in programs.values())
@@ -654,7 +673,7 @@ def check(seed, length, how=None, way=None, vector=None):
             told = f"result {i} of example {b}, {way}, {how}, {vector}"
             assert v.shape == one.shape and v.dtype == one.dtype, (told, v.shape, one.shape)
             np.testing.assert_allclose(v, one, rtol=tolerance, atol=tolerance / 10, err_msg=told)
-    return way, how, vector
+    return way, how, known, vector
 
 
 def _refused(of_one, args, how, error):
@@ -682,8 +701,9 @@ def check_families(special):
     return failed
 
 
-ROOM, SECONDS = 6 << 30, 20
-"""Of memory for the process, of time for a program: what makes sizes of sizes is given up."""
+ROOM, SECONDS = 6 << 30, 6
+"""Of memory for the process, of processor time for a program: what makes sizes of sizes is given
+up."""
 
 
 class Late(Exception):
@@ -718,7 +738,7 @@ def main():
     a = parser.parse_args()
     warnings.simplefilter("ignore")
     plait.config.cpu_devices = 2
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGPROF, late)
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
     if a.families:
         raise SystemExit(check_families(False) + check_families(True) > 0)
@@ -730,7 +750,7 @@ def main():
         run += 1
         if run % 50 == 0:
             plait.clear_caches()  # the kernel allows a process some 65,000 mappings of memory
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             check(seed, length, a.how, a.way)
         except MemoryError:
@@ -748,7 +768,7 @@ def main():
                 traceback.print_exc()
         if run % 500 == 0:
             print(f"{run} programs, {failed} failed, {large} too large", flush=True)
-    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     print(f"{run} programs from seed {a.seed}, {failed} failed, {large} too large")
     raise SystemExit(failed > 0)
 

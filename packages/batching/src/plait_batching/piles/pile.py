@@ -324,6 +324,8 @@ class Pile(PilePacking):
     def offsets(self) -> Any:
         """int32[number of elements + 1]: the first row of each element, and the end."""
         n = self.lengths
+        if is_on_host(n):
+            return as_value(np.cumsum(np.append(0, np.asarray(n)), dtype=n.dtype))
         return pnp.concatenate([pnp.zeros(1, n.dtype), pnp.cumsum(n, dtype=n.dtype)])
 
     def _with_rows(self, rows: Any) -> "Pile":
