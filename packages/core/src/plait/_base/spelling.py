@@ -5,8 +5,9 @@ often.
 """
 
 import difflib
-import importlib
+import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from .errors import MissingAttribute
 
@@ -164,10 +165,9 @@ def _home(name: str, lacking: str) -> str | None:
     """Return the module of ours that has a name, if one has it and is installed."""
     for module in _HOMES:
         if module != lacking and not name.startswith("_"):
-            try:
-                there = importlib.import_module(module)
-            except ImportError:
-                continue
+            there: Any = sys.modules["plait"]
+            for part in module.split(".")[1:]:
+                there = getattr(there, part, None)  # None where its plugin is not installed
             if name in (getattr(there, "__all__", None) or dir(there)):
                 return module
     return None
