@@ -24,7 +24,7 @@ from ._base.errors import (
     TypeRule,
 )
 from ._base.freezing import PLAIN, bare, exact, freeze
-from ._base.guarded import guarded_map, guarded_nodes
+from ._base.guarded import guarded_map, guarded_nodes, visible_leaves
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.lazy import advise as _advise
 from ._base.lazy import later
@@ -512,7 +512,7 @@ def map_with_path(
     pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
     rows = list(zip([x for _, x in pairs], *others, strict=True))
-    each = lambda i: f(pairs[i][0], *rows[i])  # noqa: E731
+    each = lambda i, *xs: f(pairs[i][0], *xs)  # noqa: E731
     return kind.unflatten(guarded_map(each, rows, guarded_nodes(kind)))
 
 
@@ -613,11 +613,13 @@ def reduce(
 ) -> T:
     """Combine the leaves from the left: `function(function(x0, x1), x2)`, as functools.reduce.
 
+    The lengths of piles are left out, and so are rows beyond the last (see `Pile.data`).
+
     >>> import plait
     >>> plait.tree.reduce(lambda x, y: x + y, {"a": 1, "b": (2, 3)})
     6
     """
-    xs = leaves(tree, is_leaf)
+    xs = visible_leaves(*flatten(tree, is_leaf))
     if initializer is not _NOTHING:
         xs = [initializer, *xs]
     if not xs:
@@ -635,8 +637,10 @@ def reduce_associative(
     identity: T = _NOTHING,
     is_leaf: "Callable[..., bool] | None" = None,
 ) -> T:
-    """Combine the leaves pairwise, in a balanced way; `operation` must be associative."""
-    xs = leaves(tree, is_leaf)
+    """Combine the leaves pairwise, in a balanced way; `operation` must be associative.
+
+    Of piles it takes what `reduce` takes."""
+    xs = list(visible_leaves(*flatten(tree, is_leaf)))
     if not xs and identity is _NOTHING:
         raise ArgumentError("a tree without leaves cannot be reduced", fix="give an identity")
     while len(xs) > 1:
@@ -646,8 +650,8 @@ def reduce_associative(
 
 
 def all(tree: object, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
-    """Return whether every leaf is true, as Python's `all`."""
-    return builtins.all(leaves(tree, is_leaf))
+    """Return whether every leaf is true, as Python's `all`; of piles those that `reduce` takes."""
+    return builtins.all(visible_leaves(*flatten(tree, is_leaf)))
 
 
 @border
@@ -684,8 +688,9 @@ def _map(
 ) -> Any:
     """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
-    The lengths of piles are left alone, unless `f` changes the shapes of their rows.  Raises
-    TreeMismatch, with the place, if one of `rest` has another structure.
+    The lengths of piles are left alone, unless `f` adds axes to their rows.  An `f` that reduces
+    rows is given those of `Pile.data`.  Raises TreeMismatch, with the place, if one of `rest` has
+    another structure.
 
     >>> import plait
     >>> plait.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
@@ -703,7 +708,7 @@ def _map(
     rows = list(zip(xs, *others, strict=True))
     if not nodes:
         return kind.unflatten([f(*vs) for vs in rows])
-    return kind.unflatten(guarded_map(lambda i: f(*rows[i]), rows, nodes))
+    return kind.unflatten(guarded_map(lambda i, *vs: f(*vs), rows, nodes))
 
 
 map = border(_map)  # last, since `map` is Python's in the code above

@@ -603,8 +603,24 @@ def _lengths_among(static: "_Elements", count: int) -> list[int]:
     return [*inner_lengths(tree), *range(len(types), count)]
 
 
-# A step of an optimiser changes rows, but not lengths.
-guard(Pile, _lengths_among, expect_equal, is_passive)
+def _visible(
+    static: "_Elements", children: Sequence[Any], results: Sequence[Any] | None
+) -> Sequence[Any] | None:
+    """Return the rows of each leaf as `Pile.data` has them; None if `results` are rows, too."""
+    p = _again(static, tuple(children))
+    if piles_in(p._tree) or leading(p._lengths):
+        return None
+    caps = p._caps()
+    if results is not None:
+        if all(with_added_axes(y, t, caps) is not None for y, t in zip(results, p._types)):
+            return None
+    elif any(with_added_axes(x, t, caps) is None for x, t in zip(p._leaves, p._types)):
+        return None  # a function has reduced the rows before
+    return [p._rows(x, t) for x, t in p._columns()]
+
+
+# A step of an optimiser changes rows, but not lengths.  The norm of a gradient is that of its rows.
+guard(Pile, _lengths_among, expect_equal, is_passive, _visible)
 
 
 def _framed(p: Pile) -> tuple:

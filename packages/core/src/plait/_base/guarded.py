@@ -3,8 +3,8 @@
 The lengths of rows are such leaves: they must reach jit, and a step of an optimiser must not change
 them.
 
-Invariant: only functions mapped over all leaves of a tree see a difference; structures, and the
-order and number of leaves, stay the same.
+Invariant: only functions mapped over all leaves of a tree, or combining them, see a difference;
+structures, and the order and number of leaves, stay the same.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .freezing import bare
 
-__all__ = ["Guard", "guard", "guarded_map", "guarded_nodes"]
+__all__ = ["Guard", "guard", "guarded_map", "guarded_nodes", "visible_leaves"]
 
 
 class Guard(NamedTuple):
@@ -22,12 +22,15 @@ class Guard(NamedTuple):
     which: Callable[[Any, int], Iterable[int]]
     agree: Callable[[Sequence[Any]], None]
     passive: Callable[[Any], bool]
+    visible: Callable[[Any, Sequence[Any], Sequence[Any] | None], Sequence[Any] | None]
 
 
 class GuardedNode(NamedTuple):
-    """A node of a guarded class in a structure: the numbers of its leaves."""
+    """A node of a guarded class in a structure: its static part, and the numbers of its leaves."""
 
     guard: Guard
+    static: Any
+    leaves: tuple[int, ...]
     rows: tuple[int, ...]
     kept: tuple[int, ...]
 
@@ -40,12 +43,14 @@ def guard(
     which: Callable[[Any, int], Iterable[int]],
     agree: Callable[[Sequence[Any]], None],
     passive: Callable[[Any], bool],
+    visible: Callable[[Any, Sequence[Any], Sequence[Any] | None], Sequence[Any] | None],
 ) -> None:
     """Make `tree.map` leave some leaves of trees of a class alone.
 
     Where the function leaves the shapes of all other leaves of a node as they are, the result has
-    these leaves of the first tree.  A function that changes shapes, such as one that stacks trees,
-    is applied to all leaves.
+    these leaves of the first tree.  So it has where the function reduces other leaves, which are
+    then given as they are visible.  A function that adds axes, such as one that stacks trees, is
+    applied to all leaves.  `tree.reduce` combines the visible leaves.
 
     Args:
       cls: a class that is registered as a tree.
@@ -53,8 +58,11 @@ def guard(
       agree: called with one such leaf of each of several trees; raises if they differ.
       passive: returns whether a leaf has no values to compute with; the leaf of the first tree is
         kept then.
+      visible: `visible(static, children, results)` returns the other leaves without what users
+        do not see.  It returns None where that is not defined, or where `results` of a function of
+        the leaves are such leaves themselves, maybe with further axes.
     """
-    _guards[cls] = Guard(which, agree, passive)
+    _guards[cls] = Guard(which, agree, passive, visible)
     _nodes.cache_clear()
 
 
@@ -82,9 +90,10 @@ def _collect(kind: Any, at: int, found: list[GuardedNode]) -> None:
     kids = kind.children()
     own = _guards.get(data[0])
     if own is not None and all(k.node_data() is None for k in kids):
-        kept = tuple([at + i for i in own.which(bare(data[1]), len(kids))])
-        rows = tuple([i for i in range(at, at + len(kids)) if i not in kept])
-        found.append(GuardedNode(own, rows, kept))
+        static, numbers = bare(data[1]), tuple(range(at, at + len(kids)))
+        kept = tuple([at + i for i in own.which(static, len(kids))])
+        rows = tuple([i for i in numbers if i not in kept])
+        found.append(GuardedNode(own, static, numbers, rows, kept))
         return
     for kid in kids:
         _collect(kid, at, found)
@@ -92,9 +101,9 @@ def _collect(kind: Any, at: int, found: list[GuardedNode]) -> None:
 
 
 def guarded_map(
-    f: Callable[[int], Any], operands: Sequence[tuple[Any, ...]], nodes: Sequence[GuardedNode]
+    f: Callable[..., Any], operands: Sequence[tuple[Any, ...]], nodes: Sequence[GuardedNode]
 ) -> list[Any]:
-    """Return `f(i)` for the number of each leaf, except for leaves that are left alone.
+    """Return `f(i, *values)` for the number of each leaf, except for leaves that are left alone.
 
     `operands` are the corresponding leaves of all trees."""
     kept = {i for g in nodes for i in g.kept}
@@ -103,17 +112,50 @@ def guarded_map(
     firsts = [xs[0] for xs in operands]
     for i, xs in enumerate(operands):
         is_passive = i in passive and len(xs) > 1 and any(map(passive[i], xs))
-        out.append(firsts[i] if i in kept or is_passive else f(i))
+        out.append(firsts[i] if i in kept or is_passive else f(i, *xs))
     for g in nodes:
         if all(_same_shape(firsts[i], out[i]) for i in g.rows):
             for i in g.kept:
                 g.guard.agree(operands[i])
-        else:
-            for i in g.kept:
-                out[i] = f(i)
+            continue
+        seen = _seen(g, operands, out)
+        for i in g.kept if seen is None else ():
+            out[i] = f(i, *operands[i])
+        for i, xs in zip(g.rows, seen or ()):
+            out[i] = f(i, *xs)
     return out
 
 
+def _seen(
+    g: GuardedNode, operands: Sequence[tuple[Any, ...]], out: Sequence[Any]
+) -> list[tuple[Any, ...]] | None:
+    """Return the operands of a function that reduces the leaves of a node; None if it does not."""
+    results = [out[i] for i in g.rows]
+    if not all(_shape(y) is not None for y in results):
+        return None
+    trees = zip(*[operands[i] for i in g.leaves], strict=True)
+    columns = [g.guard.visible(g.static, children, results) for children in trees]
+    return None if any(c is None for c in columns) else list(zip(*columns, strict=True))  # type: ignore[arg-type]
+
+
+def visible_leaves(leaves: Sequence[Any], kind: object) -> Sequence[Any]:
+    """Return the leaves of a structure as a function that combines them sees them: without those
+    that describe others, and without what is not visible of others."""
+    nodes = guarded_nodes(kind)
+    if not nodes:
+        return leaves
+    shown, left = dict(enumerate(leaves)), set()
+    for g in nodes:
+        left |= set(g.kept)
+        seen = g.guard.visible(g.static, [leaves[i] for i in g.leaves], None)
+        shown.update(zip(g.rows, seen or ()))
+    return [x for i, x in shown.items() if i not in left]
+
+
 def _same_shape(x: object, y: object) -> bool:
-    shape = getattr(x, "shape", None)
-    return shape is not None and shape == getattr(y, "shape", None)
+    shape = _shape(x)
+    return shape is not None and shape == _shape(y)
+
+
+def _shape(x: object) -> Any:
+    return getattr(x, "shape", None)
