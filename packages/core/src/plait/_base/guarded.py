@@ -58,8 +58,8 @@ def guard(
       agree: called with one such leaf of each of several trees; raises if they differ.
       passive: returns whether a leaf has no values to compute with; the leaf of the first tree is
         kept then.
-      visible: `visible(static, children, results)` returns the other leaves without what users
-        do not see.  It returns None where that is not defined, or where `results` of a function of
+      visible: `visible(static, children, results)` returns the part of the other leaves that users
+        see.  It returns None where that is not defined, or where `results` of a function of
         the leaves are such leaves themselves, maybe with further axes.
     """
     _guards[cls] = Guard(which, agree, passive, visible)
@@ -139,8 +139,8 @@ def _seen(
 
 
 def visible_leaves(leaves: Sequence[Any], kind: object) -> Sequence[Any]:
-    """Return the leaves of a structure as a function that combines them sees them: without those
-    that describe others, and without what is not visible of others."""
+    """Return the leaves of a structure for a function that combines them: the visible part of each,
+    without those that describe others."""
     nodes = guarded_nodes(kind)
     if not nodes:
         return leaves
