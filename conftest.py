@@ -1,17 +1,18 @@
-"""What all tests share: nothing compiled is found on disk, marks of which run and how, a bound on
+"""What all tests share: where compiled programs are kept, marks of which run and how, a bound on
 skipped tests.
 
-Invariant: the folder of compiled programs is none before any module imports plait, and for the
-processes that tests start: compilations can be counted.
+Invariant: tests that count compilations, and the processes that they start, find nothing compiled
+on disk. Others find what a run of the sessions has kept in `PLAIT_TEST_PROGRAMS`, if it is set.
 """
 
 import os
 import re
 import zlib
+from functools import cache
 
 import pytest
 
-os.environ["PLAIT_CACHE_DIR"] = ""
+os.environ["PLAIT_CACHE_DIR"] = os.environ.get("PLAIT_TEST_PROGRAMS", "")
 # Tests mix arrays of numpy, of 64 bits, with others on purpose; warnings are errors.
 os.environ.setdefault("PLAIT_PROMOTION_WARNING", "0")
 # So do they change variables that jitted functions read.
@@ -107,12 +108,26 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 @pytest.fixture(autouse=True)
-def compiled_as_marked(request):
-    """Compile at the full tier, whatever the runner's is, in a test with the mark `full_tier`."""
-    if request.node.get_closest_marker("full_tier") is None:
+def compiled_as_marked(request, monkeypatch):
+    """Compile at the full tier, whatever the runner's is, in a test with the mark `full_tier`;
+    and anew in one whose file speaks of compilations."""
+    settings = {}
+    if request.node.get_closest_marker("full_tier") is not None:
+        settings["tier"] = "full"
+    if os.environ["PLAIT_CACHE_DIR"] and counts_compilations(request.path):
+        monkeypatch.setenv("PLAIT_CACHE_DIR", "")
+        settings["cache_dir"] = None
+    if not settings:
         yield
         return
     import plait
 
-    with plait.config(tier="full"):
+    with plait.config(**settings):
         yield
+
+
+@cache
+def counts_compilations(file):
+    """Return whether a file of tests may count what is compiled, or asks what is on disk."""
+    text = file.read_text(encoding="utf-8")
+    return re.search(r"counting|events|compil|cache|PLAIT_TIER", text) is not None

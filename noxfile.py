@@ -13,6 +13,7 @@ Invariant: no session but `release` changes a tracked file, and `tests` runs eve
 change must pass.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -244,6 +245,7 @@ def pytest(
     Its counts are kept for the summary that `.ci/run` prints.
     """
     xml = cache(session, "reports").resolve() / f"{report}.xml"
+    kept = {"PLAIT_TEST_PROGRAMS": programs(session)} if FAST.items() <= env.items() else {}
     session.run(
         *(str(python or "python"), "-P", "-m", "pytest"),
         # neighbours stay in one worker, which has compiled before what they share
@@ -253,9 +255,27 @@ def pytest(
         f"--override-ini=cache_dir={cache(session, 'pytest').resolve() / report}",
         *args,
         *session.posargs,
-        env={"PYTHONPATH": None, **env},
+        env={"PYTHONPATH": None, **kept, **env},
         external=python is not None,
     )
+
+
+def programs(session: nox.Session) -> str:
+    """Return the folder of what tests compile fast, which later runs load in place of compiling.
+
+    The name of an entry is a digest of the compiler's input. What makes the input and the output
+    of the compiler is in a few files: where one of them has changed, nothing is kept.
+    """
+    source = ROOT / "packages" / "core" / "src" / "plait"
+    digest = hashlib.sha256()
+    for file in sorted([*source.glob("_xla/*.py"), source / "_base" / "jaxlib_api.py"]):
+        digest.update(file.read_bytes())
+    folder = cache(session, "programs").resolve() / digest.hexdigest()
+    for other in folder.parent.iterdir():
+        if other != folder:
+            shutil.rmtree(other)
+    folder.mkdir(mode=0o700, exist_ok=True)  # programs that others could write are not run
+    return str(folder)
 
 
 def has_tests(folder: Path) -> bool:

@@ -344,3 +344,32 @@ def test_every_operation_is_answered():
         if explicit_rules.find(p) is None and expand_rules.find(p) is None and p.effect is None
     }
     assert left == {"core.axis_index", "core.dim", "core.iota", "core.platform_index"}
+
+
+def test_a_spec_without_names_leaves_explicit_axes():
+    """Over a mesh without explicit axes it says nothing, so the compiler divides the value."""
+    over = make_mesh((2, 4), ("x", "y"), AxisType.Explicit)
+    auto = over.abstract_mesh.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+    value = np.arange(32, dtype=np.float32).reshape(8, 4)
+    seen = []
+
+    def f(x):
+        with sharding.use_abstract_mesh(auto):
+            y = reshard(x * 2, P(None, None))
+            seen.append(plait.typeof(y).sharding)
+            y = pnp.sin(y) @ pnp.sin(y).T
+        return reshard(y, P("x"))
+
+    with use_mesh(over):
+        x = plait.device_put(value, P("x", "y"))
+        for run in (f, plait.jit(f), plait.jit(lambda x: plait.vjp(f, x)[0])):
+            out = run(x)
+            np.testing.assert_allclose(
+                out, np.sin(value * 2) @ np.sin(value * 2).T, rtol=1e-5, atol=1e-5
+            )
+            assert out.sharding == sharding.NamedSharding(over, P("x"))
+        step = plait.jit(plait.grad(lambda x: f(x).sum()))(x)
+    assert seen == [None] * len(seen)
+    assert step.sharding == x.sharding
+    inner = np.cos(value * 2) * 2 * np.sin(value * 2).sum(0) * 2
+    np.testing.assert_allclose(step, inner, rtol=1e-5, atol=1e-5)

@@ -608,33 +608,6 @@ def test_nothing_is_said_where_all_axes_are_auto():
         np.testing.assert_allclose(a.T @ a + b, host((8, 8), "float32").T @ a + b)
 
 
-def test_a_spec_without_names_leaves_explicit_axes(close):
-    """Over a mesh without explicit axes it says nothing, so the compiler divides the value."""
-    over = make_mesh((2, 4), ("x", "y"), AxisType.Explicit)
-    auto = over.abstract_mesh.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
-    value = np.arange(32, dtype=np.float32).reshape(8, 4)
-    seen = []
-
-    def f(x):
-        with sharding.use_abstract_mesh(auto):
-            y = reshard(x * 2, P(None, None))
-            seen.append(plait.typeof(y).sharding)
-            y = pnp.sin(y) @ pnp.sin(y).T
-        return reshard(y, P("x"))
-
-    with set_mesh(over):
-        x = plait.device_put(value, P("x", "y"))
-        for run in (f, plait.jit(f), plait.jit(lambda x: plait.vjp(f, x)[0])):
-            out = run(x)
-            close(out, np.sin(value * 2) @ np.sin(value * 2).T)
-            assert out.sharding == NamedSharding(over, P("x"))
-        step = plait.jit(plait.grad(lambda x: f(x).sum()))(x)
-    assert seen == [None] * len(seen)
-    assert step.sharding == x.sharding
-    inner = np.cos(value * 2) * 2 * np.sin(value * 2).sum(0) * 2
-    close(step, inner)
-
-
 def test_a_spec_without_names_in_an_auto_mesh_changes_nothing():
     with set_mesh(make_mesh((8,), ("x",))):
         x = plait.device_put(np.arange(8.0), P("x"))
