@@ -100,13 +100,34 @@ def test_nans_in_hidden_rows_are_not_seen():
     assert plait.tree.all(tested)
 
 
-def test_the_mean_of_known_lengths_is_that_of_the_rows():
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("f", [pnp.mean, pnp.min, pnp.prod, pnp.std, lambda x: (x + 3).sum(0)[1]])
+def test_hidden_rows_do_not_count_in_what_is_no_sum(f, way):
     p = Pile.from_list(EXAMPLES, capacity=(32, 8))
-    got = plait.tree.reduce(lambda _, x: x, plait.tree.map(pnp.mean, p), 0.0)
-    np.testing.assert_allclose(got, np.concatenate(EXAMPLES).mean(), rtol=1e-5)
-    least = plait.tree.map(lambda x: (x + 10).min(), p)
-    got = plait.tree.reduce(operator.add, least, 0.0)
-    np.testing.assert_allclose(got, np.concatenate(EXAMPLES).min() + 10, rtol=1e-6)
+
+    def by_map(p):
+        shown = plait.tree.map(lambda x: x + 10, p)
+        return plait.tree.reduce(operator.add, plait.tree.map(f, shown), 0.0)
+
+    def by_reduce(p):
+        shown = plait.tree.map(lambda x: x + 10, p)
+        return plait.tree.reduce(lambda so_far, x: so_far + f(x), shown, 0.0)
+
+    want = f(pnp.concatenate([x + 10 for x in EXAMPLES]))
+    for g in (by_map, by_reduce):
+        np.testing.assert_allclose(WAYS[way](g, p), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("way", ["known", "traced"])
+def test_several_axes_that_differ(way):
+    pairs = plait.vmap(lambda x: x @ x.T, plait.pile_axis, plait.pile_axis)(PILES["exact"]())
+    total = lambda p: plait.tree.reduce(lambda a, x: a + x.sum(), p, 0.0)  # noqa: E731
+    if way == "traced":
+        with pytest.raises(plait.errors.ShapeError, match="several axes differ"):
+            plait.jit(total)(pairs)
+        return
+    want = sum((x @ x.T).sum() for x in EXAMPLES)
+    np.testing.assert_allclose(total(pairs), want, rtol=1e-5)
 
 
 def test_functions_that_add_axes_or_keep_them_change_nothing():

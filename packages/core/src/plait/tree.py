@@ -9,6 +9,7 @@ Every message about a tree names the place in it by a key path like `['w'][0].bi
 
 import builtins
 import dataclasses
+import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
@@ -613,21 +614,26 @@ def reduce(
 ) -> T:
     """Combine the leaves from the left: `function(function(x0, x1), x2)`, as functools.reduce.
 
-    The lengths of piles are left out, and so are rows beyond the last (see `Pile.data`).
+    The lengths of piles are left out, and `function` meets their rows without those that are
+    hidden.
 
     >>> import plait
     >>> plait.tree.reduce(lambda x, y: x + y, {"a": 1, "b": (2, 3)})
     6
     """
-    xs = visible_leaves(*flatten(tree, is_leaf))
+    parts: list[Any] = visible_leaves(*flatten(tree, is_leaf))
     if initializer is not _NOTHING:
-        xs = [initializer, *xs]
-    if not xs:
+        parts = [lambda f: f(initializer), *parts]
+    if not parts:
         raise ArgumentError("a tree without leaves cannot be reduced", fix="give an initializer")
-    out = xs[0]
-    for x in xs[1:]:
-        out = function(out, x)
+    out = parts[0](_itself)
+    for part in parts[1:]:
+        out = part(functools.partial(function, out))
     return out
+
+
+def _itself(x: T) -> T:
+    return x
 
 
 def reduce_associative(
@@ -640,7 +646,7 @@ def reduce_associative(
     """Combine the leaves pairwise, in a balanced way; `operation` must be associative.
 
     Of piles it takes what `reduce` takes."""
-    xs = list(visible_leaves(*flatten(tree, is_leaf)))
+    xs = [part(_itself) for part in visible_leaves(*flatten(tree, is_leaf))]
     if not xs and identity is _NOTHING:
         raise ArgumentError("a tree without leaves cannot be reduced", fix="give an identity")
     while len(xs) > 1:
@@ -651,7 +657,7 @@ def reduce_associative(
 
 def all(tree: object, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
     """Return whether every leaf is true, as Python's `all`; of piles those that `reduce` takes."""
-    return builtins.all(visible_leaves(*flatten(tree, is_leaf)))
+    return builtins.all(part(bool) for part in visible_leaves(*flatten(tree, is_leaf)))
 
 
 @border
@@ -689,8 +695,8 @@ def _map(
     """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
     The lengths of piles are left alone, unless `f` adds axes to their rows.  An `f` that reduces
-    rows is given those of `Pile.data`.  Raises TreeMismatch, with the place, if one of `rest` has
-    another structure.
+    rows meets them without those that are hidden.  Raises TreeMismatch, with the place, if one of
+    `rest` has another structure.
 
     >>> import plait
     >>> plait.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})

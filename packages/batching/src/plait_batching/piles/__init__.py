@@ -9,6 +9,7 @@ Invariant: `vmap(f)(pile)[b]` equals `f(pile[b])`; padding, capacities and the o
 affect it.
 """
 
+from . import combining as combining
 from . import fitting as fitting
 from .axis import pile_axis
 from .call import over_piles

@@ -75,10 +75,10 @@ class PileConversions(PileOperators):
             return self._padded(x, t, 0, None)
         (a,) = axes
         if not is_on_host(*self._lengths):
-            rows = self._ragged().rows(t.shape[a])
-            if isinstance(rows.lengths, Tracer):
-                return chosen(rows.there, (a,), as_value(x), 0)
-            total = int(np.asarray(rows.lengths).sum())
+            lengths = self._ragged().lengths(t.shape[a])
+            if isinstance(lengths, Tracer):
+                return chosen(self._ragged().rows(t.shape[a]).there, (a,), as_value(x), 0)
+            total = int(np.asarray(lengths).sum())
         else:
             total = sum([_size_of(t.shape[a], own) for own in self._each_size()])
         cut = (slice(None),) * a + (slice(0, total),)

@@ -20,7 +20,6 @@ from plait.ext.tree import (
     bare,
     exact,
     flatten,
-    guard,
     register,
     registered_by,
     tell_parts_apart,
@@ -36,7 +35,7 @@ from .choosing import Parts, gathered, in_order, indices_of, known
 from .declarations import declared
 from .elements import piles_in, shown
 from .frames import Frame, inner_lengths
-from .guarding import expect_equal, is_passive
+from .guarding import is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
 from .lengths import checked, one_of, size_of, with_count, with_empty
@@ -574,7 +573,8 @@ def _children(p: Pile) -> tuple:
     return (*p._leaves, *p._lengths), structure_of(p)
 
 
-def _again(static: Any, children: tuple[Any, ...]) -> Pile:
+def again(static: Any, children: Sequence[Any]) -> Pile:
+    """Return the pile of a structure with these leaves."""
     types, sizes, tree, count = static
     kids = tuple(children)
     n = len(types)
@@ -583,44 +583,18 @@ def _again(static: Any, children: tuple[Any, ...]) -> Pile:
 
 def _restored(static: "_Elements", children: tuple[Value, ...]) -> Pile:
     """Rebuild a pile that was pickled or copied, sharing known lengths with existing piles."""
-    p = _again(static, children)
+    p = again(static, children)
     p._lengths = tuple(map(one_of, p._lengths))
     return p
 
 
-register(Pile, _children, _again)
+register(Pile, _children, again)
 Pile.__plait_saved__ = SavedClass(
     "plait.Pile", lambda e: written(*e), lambda text: _Elements(*read(Pile, text))
 )
 # Piles of the same lengths must have one size in every function, so jit must see which of their
 # lengths are the same object.
 tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
-
-
-def _lengths_among(static: "_Elements", count: int) -> list[int]:
-    """Return the numbers of the children that are lengths, of this pile or of its elements."""
-    types, _, tree, _ = static
-    return [*inner_lengths(tree), *range(len(types), count)]
-
-
-def _visible(
-    static: "_Elements", children: Sequence[Any], results: Sequence[Any] | None
-) -> Sequence[Any] | None:
-    """Return the rows of each leaf as `Pile.data` has them; None if `results` are rows, too."""
-    p = _again(static, tuple(children))
-    if piles_in(p._tree) or leading(p._lengths):
-        return None
-    caps = p._caps()
-    if results is not None:
-        if all(with_added_axes(y, t, caps) is not None for y, t in zip(results, p._types)):
-            return None
-    elif any(with_added_axes(x, t, caps) is None for x, t in zip(p._leaves, p._types)):
-        return None  # a function has reduced the rows before
-    return [p._rows(x, t) for x, t in p._columns()]
-
-
-# A step of an optimiser changes rows, but not lengths.  The norm of a gradient is that of its rows.
-guard(Pile, _lengths_among, expect_equal, is_passive, _visible)
 
 
 def _framed(p: Pile) -> tuple:
@@ -633,10 +607,10 @@ def _framed(p: Pile) -> tuple:
 def _unframed(frame: Frame, rows: tuple) -> Pile:
     inner = inner_lengths(frame.about[2])
     if not inner:
-        return _again(frame.about, (*rows, *frame.lengths))
+        return again(frame.about, (*rows, *frame.lengths))
     given, fixed = iter(rows), iter(frame.lengths)
     leaves = [next(fixed if i in inner else given) for i in range(len(frame.about[0]))]
-    return _again(frame.about, (*leaves, *fixed))
+    return again(frame.about, (*leaves, *fixed))
 
 
 # Derivatives exist with respect to rows, but not with respect to lengths.

@@ -8,7 +8,7 @@ structures, and the order and number of leaves, stay the same.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from .freezing import bare
@@ -22,7 +22,12 @@ class Guard(NamedTuple):
     which: Callable[[Any, int], Iterable[int]]
     agree: Callable[[Sequence[Any]], None]
     passive: Callable[[Any], bool]
-    visible: Callable[[Any, Sequence[Any], Sequence[Any] | None], Sequence[Any] | None]
+    seen: "Callable[[Any, Sequence[Sequence[Any]], Sequence[Any] | None], Seen | None]"
+
+
+Seen = Callable[[Callable[..., Any], int], Any]
+"""`seen(f, k)` is `f` of the visible part of leaf number `k` of each tree, not counting those that
+describe others."""
 
 
 class GuardedNode(NamedTuple):
@@ -43,7 +48,7 @@ def guard(
     which: Callable[[Any, int], Iterable[int]],
     agree: Callable[[Sequence[Any]], None],
     passive: Callable[[Any], bool],
-    visible: Callable[[Any, Sequence[Any], Sequence[Any] | None], Sequence[Any] | None],
+    seen: Callable[[Any, Sequence[Sequence[Any]], Sequence[Any] | None], Seen | None],
 ) -> None:
     """Make `tree.map` leave some leaves of trees of a class alone.
 
@@ -58,11 +63,12 @@ def guard(
       agree: called with one such leaf of each of several trees; raises if they differ.
       passive: returns whether a leaf has no values to compute with; the leaf of the first tree is
         kept then.
-      visible: `visible(static, children, results)` returns the part of the other leaves that users
-        see.  It returns None where that is not defined, or where `results` of a function of
-        the leaves are such leaves themselves, maybe with further axes.
+      seen: `seen(static, trees, results)`, for the children of each tree, returns how a function
+        meets the part of the other leaves that users see.  It returns None where that is not
+        defined, or where `results` of a function of the leaves are such leaves themselves, maybe
+        with further axes.
     """
-    _guards[cls] = Guard(which, agree, passive, visible)
+    _guards[cls] = Guard(which, agree, passive, seen)
     _nodes.cache_clear()
 
 
@@ -121,35 +127,42 @@ def guarded_map(
         seen = _seen(g, operands, out)
         for i in g.kept if seen is None else ():
             out[i] = f(i, *operands[i])
-        for i, xs in zip(g.rows, seen or ()):
-            out[i] = f(i, *xs)
+        for k, i in enumerate(g.rows if seen is not None else ()):
+            out[i] = seen(partial(f, i), k)  # type: ignore[misc]
     return out
 
 
-def _seen(
-    g: GuardedNode, operands: Sequence[tuple[Any, ...]], out: Sequence[Any]
-) -> list[tuple[Any, ...]] | None:
-    """Return the operands of a function that reduces the leaves of a node; None if it does not."""
+def _seen(g: GuardedNode, operands: Sequence[tuple[Any, ...]], out: Sequence[Any]) -> "Seen | None":
+    """Return how a function that reduces the leaves of a node meets them; None for another."""
     results = [out[i] for i in g.rows]
-    if not all(_shape(y) is not None for y in results):
+    if any(_shape(y) is None for y in results):
         return None
-    trees = zip(*[operands[i] for i in g.leaves], strict=True)
-    columns = [g.guard.visible(g.static, children, results) for children in trees]
-    return None if any(c is None for c in columns) else list(zip(*columns, strict=True))  # type: ignore[arg-type]
+    trees = list(zip(*[operands[i] for i in g.leaves], strict=True))
+    return g.guard.seen(g.static, trees, results)
 
 
-def visible_leaves(leaves: Sequence[Any], kind: object) -> Sequence[Any]:
-    """Return the leaves of a structure for a function that combines them: the visible part of each,
-    without those that describe others."""
+def visible_leaves(leaves: Sequence[Any], kind: object) -> list[Callable[..., Any]]:
+    """Return for each leaf how a function is applied to what users see of it.
+
+    Leaves that describe others are left out."""
     nodes = guarded_nodes(kind)
-    if not nodes:
-        return leaves
-    shown, left = dict(enumerate(leaves)), set()
+    left = {i for g in nodes for i in g.kept}
+    found: dict[int, Callable[..., Any]] = {
+        i: partial(_applied, x) for i, x in enumerate(leaves) if i not in left
+    }
     for g in nodes:
-        left |= set(g.kept)
-        seen = g.guard.visible(g.static, [leaves[i] for i in g.leaves], None)
-        shown.update(zip(g.rows, seen or ()))
-    return [x for i, x in shown.items() if i not in left]
+        seen = g.guard.seen(g.static, [[leaves[i] for i in g.leaves]], None)
+        if seen is not None:
+            found.update({i: partial(_applied_to_part, seen, k) for k, i in enumerate(g.rows)})
+    return list(found.values())
+
+
+def _applied(x: Any, f: Callable[[Any], Any]) -> Any:
+    return f(x)
+
+
+def _applied_to_part(seen: Seen, k: int, f: Callable[[Any], Any]) -> Any:
+    return seen(f, k)
 
 
 def _same_shape(x: object, y: object) -> bool:
