@@ -63,7 +63,7 @@ def _of_rows(f: Callable[..., Any], columns: Sequence[tuple[Pile, Any, Aval]]) -
             "are traced and several axes differ between elements",
             fix="map it over the elements, plait.vmap(f, plait.pile_axis)(p), and combine results",
         )
-    (axis,) = axes
+    axis = axes[0]
     lengths = p._ragged().lengths(t.shape[axis])
     if not isinstance(lengths, Tracer):
         return f(*xs)
