@@ -53,17 +53,17 @@ def _of_rows(f: Callable[..., Any], columns: Sequence[tuple[Pile, Any, Aval]]) -
     xs = [p._rows(x, t) for p, x, t in columns]
     p, _, t = columns[0]
     axes = p._axes(t)
-    if not axes or is_on_host(*p._lengths):
+    if is_on_host(*p._lengths):
         return f(*xs)
-    if len(axes) > 1 or place(t, p._caps(), False) != FLAT:
-        if not any(isinstance(n, Tracer) for n in p._lengths):
+    if len(axes) != 1 or place(t, p._caps(), False) != FLAT:
+        if not axes or not any(isinstance(n, Tracer) for n in p._lengths):
             return f(*xs)
         raise ShapeError(
             f"a function of all rows of {shown(p)} would meet places without rows, since lengths "
             "are traced and several axes differ between elements",
             fix="map it over the elements, plait.vmap(f, plait.pile_axis)(p), and combine results",
         )
-    axis = axes[0]
+    (axis,) = axes
     lengths = p._ragged().lengths(t.shape[axis])
     if not isinstance(lengths, Tracer):
         return f(*xs)

@@ -48,7 +48,7 @@ def guard(
     which: Callable[[Any, int], Iterable[int]],
     agree: Callable[[Sequence[Any]], None],
     passive: Callable[[Any], bool],
-    seen: Callable[[Any, Sequence[Sequence[Any]], Sequence[Any] | None], Seen | None],
+    seen: Callable[[Any, Sequence[Sequence[Any]], Sequence[Any] | None], Seen | None] | None = None,
 ) -> None:
     """Make `tree.map` leave some leaves of trees of a class alone.
 
@@ -66,10 +66,14 @@ def guard(
       seen: `seen(static, trees, results)`, for the children of each tree, returns how a function
         meets the part of the other leaves that users see.  It returns None where that is not
         defined, or where `results` of a function of the leaves are such leaves themselves, maybe
-        with further axes.
+        with further axes.  By default functions meet these leaves as they are.
     """
-    _guards[cls] = Guard(which, agree, passive, seen)
+    _guards[cls] = Guard(which, agree, passive, seen or _as_they_are)
     _nodes.cache_clear()
+
+
+def _as_they_are(static: Any, trees: Any, results: Any) -> None:
+    return None
 
 
 def guarded_nodes(kind: object) -> tuple[GuardedNode, ...]:
