@@ -728,7 +728,7 @@ def array_api(session: nox.Session) -> None:
 @nox.session
 def libraries(session: nox.Session) -> None:
     """JAX's libraries, unmodified and without jax: each is imported and runs the example of its
-    README; `-- --all` for every program."""
+    README, and optimisers take piles; `-- --all` for every program."""
     everything = "--all" in session.posargs
     session.posargs[:] = [arg for arg in session.posargs if arg != "--all"]
     folder = Path("tests") / "libraries"
@@ -736,7 +736,7 @@ def libraries(session: nox.Session) -> None:
         *wheels(session, *PACKAGES), JAXLIB, "pytest>=8", "pytest-timeout", "pytest-xdist"
     )
     session.install("--no-deps", "-r", str(folder / "requirements.txt"))
-    chosen = () if everything else ("-k", "first")
+    chosen = () if everything else ("-k", "first or test_piles")
     pytest(session, "libraries", *chosen, str(folder))
 
 
