@@ -4,7 +4,7 @@ Invariant: a check that no `checkify` looks for has no effect.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from plait import checks
@@ -16,7 +16,9 @@ __all__ = ["checkify", "debug_check"]
 
 
 @functools.wraps(checks.checkify)
-def checkify(f: Callable[..., Any], errors: Any = checks.user_checks) -> Any:
+def checkify(
+    f: Callable[..., Any], errors: Iterable[type[checks.CheckError]] = checks.user_checks
+) -> Any:
     # A check of a kind that is not in `errors` stays for another `checkify` in Plait.
     return checks.checkify(f, errors, others="drop")
 

@@ -64,7 +64,7 @@ def scheduling_group(name: str) -> Callable[[Any], Any]:
     return unchanged()
 
 
-def set_xla_metadata(x: Any = None, **metadata: object) -> Any:
+def set_xla_metadata(x: object = None, **metadata: object) -> Any:
     """Return `x`, or a block if it is left out.  Metadata are hints, which are not passed on."""
     return contextlib.nullcontext() if x is None else x
 

@@ -53,7 +53,7 @@ def pjit(
     return _over_the_mesh(jitted, in_shardings is _UNSPECIFIED)
 
 
-def _over_the_mesh(jitted: Any, brings: bool) -> Any:
+def _over_the_mesh(jitted: Callable[..., Any], brings: bool) -> Any:
     """Return a jitted function that runs on the devices of the mesh in context, if there is one.
 
     `brings` is False if in_shardings say where arguments go.
@@ -74,7 +74,7 @@ def _over_the_mesh(jitted: Any, brings: bool) -> Any:
     return over_the_mesh
 
 
-def _brought(mesh: Any, x: Any) -> Any:
+def _brought(mesh: Any, x: object) -> Any:
     """Return an array with a copy on each device of a mesh, unless it was placed on these.
 
     Raises PlacementError for an array that was placed on other devices.

@@ -14,7 +14,7 @@ from typing import Any
 import plait.numpy as pnp
 from plait import lax
 from plait.errors import ArgumentError, AxisError, OperandTypeError
-from plait.typing import Array, ArrayLike
+from plait.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["lobpcg_standard"]
 
@@ -58,7 +58,7 @@ def lobpcg_standard(
     apply = _operator(A, n, start.dtype)
     limit = pnp.finfo(start.dtype).eps if tol is None else tol
 
-    def residuals(vectors: Any) -> tuple[Any, Any, Any]:
+    def residuals(vectors: Array) -> tuple[Any, Any, Any]:
         product = apply(vectors)
         values = pnp.sum(vectors.conj() * product, axis=0).real
         rest = product - vectors * values.astype(vectors.dtype)
@@ -66,11 +66,11 @@ def lobpcg_standard(
         done = norm(rest) < 10 * n * limit * (abs(values) + norm(product))
         return values, rest, done.all()
 
-    def going(state: Any) -> Any:
+    def going(state: tuple[Any, ...]) -> Any:
         step, _, _, _, _, done = state
         return (step < m) & ~done
 
-    def turn(state: Any) -> Any:
+    def turn(state: tuple[Any, ...]) -> Any:
         step, vectors, _, rest, last, _ = state
         basis = pnp.linalg.qr(pnp.concatenate([vectors, rest, last], axis=1))[0]
         small = basis.conj().T @ apply(basis)
@@ -87,7 +87,7 @@ def lobpcg_standard(
     return values[order], vectors[:, order], steps
 
 
-def _operator(A: Any, n: int, dtype: Any) -> Callable[[Any], Any]:
+def _operator(A: ArrayLike | Callable[..., Any], n: int, dtype: DTypeLike) -> Callable[[Any], Any]:
     """Return a matrix as a function of columns, after a check of its type."""
     if callable(A):
         return A
