@@ -1,5 +1,5 @@
-"""What all tests share: where compiled programs are kept, marks of which run and how, a bound on
-skipped tests.
+"""Share among all tests where compiled programs are kept, marks of which run and how, and a bound
+on skipped tests.
 
 Invariant: tests that count compilations, and the processes that they start, find nothing compiled
 on disk. Others find what a run of the sessions has kept in `PLAIT_TEST_PROGRAMS`, if it is set.

@@ -269,6 +269,6 @@ def cores(package: str) -> list[Release]:
 
 
 def changed_since(commit: str, folder: str) -> bool:
-    """Whether files of a folder of this tree, committed or not, differ from those of a commit."""
+    """Return whether files of a folder, committed or not, differ from those of a commit."""
     differ = git("diff", "--name-only", commit, "--", folder)
     return bool(differ or git("ls-files", "--others", "--exclude-standard", "--", folder))

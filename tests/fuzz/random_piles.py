@@ -702,8 +702,8 @@ def check_families(special):
 
 
 ROOM, SECONDS = 6 << 30, 6
-"""Of memory for the process, of processor time for a program: what makes sizes of sizes is given
-up."""
+"""Bounds of the memory of the process, and of the processor time of a program.  A program beyond
+one of them, such as one with sizes of sizes, is given up."""
 
 
 class Late(Exception):

@@ -44,7 +44,7 @@ def test_a_mesh_decorates(jax):
 
 
 def test_arrays_that_were_placed_nowhere_go_to_the_mesh(jax, pjit):
-    """What is expected was written down from jax 0.10.2."""
+    """Compare with results that were written down from jax 0.10.2."""
     mesh = jax.make_mesh((4, 2), ("x", "y"))
     first = jax.devices()[0]
     given = jax.device_put(X, jax.sharding.NamedSharding(mesh, jax.P("x")))

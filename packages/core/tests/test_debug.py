@@ -143,7 +143,7 @@ def test_executables_are_watched(watch, donated):
             compiled(pnp.full(2, bad))
         assert "test_debug.py" in str(e.value)
         assert not np.isfinite(compiled(pnp.full(2, worst))["b"]).any()
-    compiled(pnp.full(2, bad))  # outside of the block nobody looks
+    compiled(pnp.full(2, bad))  # outside of the block nans are not looked for
 
 
 def test_executables_with_captured_values_are_watched():

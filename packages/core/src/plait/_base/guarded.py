@@ -150,6 +150,8 @@ def visible_leaves(leaves: Sequence[Any], kind: object) -> list[Callable[..., An
 
     Leaves that describe others are left out."""
     nodes = guarded_nodes(kind)
+    if not nodes:
+        return [partial(_applied, x) for x in leaves]
     left = {i for g in nodes for i in g.kept}
     found: dict[int, Callable[..., Any]] = {
         i: partial(_applied, x) for i, x in enumerate(leaves) if i not in left
