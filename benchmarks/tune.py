@@ -50,6 +50,12 @@ def stacks(n: int) -> Program:
     return lambda x, y: lax.dot_general(x, y, (((1,), (2,)), ((0,), (0,)))), (x, x + 1)
 
 
+def small_integers(n: int) -> Program:
+    """Return the product of two matrices of integers of 16 bits."""
+    x = (drawn(n, n) * 100).astype("int16")
+    return lambda x, y: x @ y, (x, x + 1)
+
+
 def convolution(x: tuple[int, ...], kernel: tuple[int, ...], groups: int = 1) -> Program:
     """Return a convolution of images with channels last."""
     how = {"dimension_numbers": ("NHWC", "HWIO", "NHWC"), "feature_group_count": groups}
@@ -118,6 +124,8 @@ def probes() -> dict[str, Callable[[], Probe]]:
     return {
         "contraction.smallest_stacked": lambda: Probe(
             (4, 8, 16, 32, 64, 10**6), named(stacks, 4, 8, 16, 32, 64, 128)),
+        "contraction.fewest_integers": lambda: Probe(
+            tuple([1 << n for n in range(6, 21, 2)]), named(small_integers, 4, 8, 16, 32, 64, 128)),
         "convolution.most_terms": lambda: Probe(
             (8, 9, 25, 49, 64, 81, 121, 169), named(depthwise, 3, 5, 7, 9, 11, 13)),
         "convolution.most_sums": lambda: Probe(

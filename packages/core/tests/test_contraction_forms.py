@@ -3,6 +3,7 @@
 Invariant: dimension numbers are drawn at random; programs hold the forms that are expected.
 """
 
+import re
 import string
 
 import numpy as np
@@ -127,6 +128,27 @@ def test_stacks_whose_first_and_last_axes_meet_are_exchanged():
     want = np.einsum("bkm,bnk->bmn", x.astype("float64"), y)
     np.testing.assert_allclose(np.asarray(plait.jit(f)(x, y)), want, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(np.asarray(f(x, y)), np.asarray(plait.jit(f)(x, y)))
+
+
+INTEGERS = ("int8", "uint8", "int16", "uint16", "uint32", "bool")
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("numbers", [(((2,), (1,)), ((0,), (0,))), (((0, 2), (0, 1)), ((), ())),
+                                     (((1,), (2,)), ((0,), (0,)))], ids=str)  # fmt: skip
+def test_integers_are_summed_in_words_and_wrap_around(dtype, numbers):
+    r = np.random.default_rng(3)
+    kind = np.dtype(dtype)
+    low, high = (0, 2) if dtype == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max + 1)
+    x, y = (r.integers(low, high, (3, 32, 32)).astype(kind) for _ in range(2))
+    f = plait.jit(lambda x, y: plait.lax.dot_general(x, y, numbers))
+    text = f.lower(x, y).as_text()
+    assert re.search(r"dot_general.*-> tensor<[0-9x]+xi32>", text)
+    want = by_einsum(x.astype(object), y.astype(object), *numbers)  # whole numbers of any size
+    want = want > 0 if dtype == "bool" else (want % (1 << 8 * kind.itemsize)).astype("uint64")
+    np.testing.assert_array_equal(np.asarray(f(x, y)), want.astype(kind))
+    few = f.lower(x[:, :2, :2], y[:, :2, :2]).as_text()
+    assert not re.search(r"dot_general.*-> tensor<[0-9x]+xi32>", few)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

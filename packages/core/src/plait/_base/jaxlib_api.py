@@ -466,6 +466,14 @@ EFFORTS = {"exec_time_optimization_effort": float, "memory_fitting_effort": floa
 """Compiler options that are not flags but fields of the build options, and their types."""
 
 
+SHARED_PRODUCTS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+"""Flags of the CPU compiler under which all processors share products and convolutions."""
+HAS_PRODUCTS_OF_ONE_THREAD = tuple(map(int, JAXLIB_VERSION.split(".")[:2])) < (0, 11) and next(
+    iter(SHARED_PRODUCTS)
+) not in os.environ.get("XLA_FLAGS", "")
+"""Whether the library that this release prefers without these flags computes them on one thread."""
+
+
 def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):
     """Compile StableHLO bytecode for a device list, and return the loaded executable.
 

@@ -5,12 +5,16 @@ operand alone, one of the right one alone, one that both share.  Where several a
 copies the operand into that order first, although axes that are neighbours in the right order are
 one axis in memory.  A merged axis is a reshape, which is free.
 
+Its library multiplies integers of 32 bits with a sign, and small ones into sums of that type.
+Other integers, and booleans, would be multiplied one by one.  Sums of 32 bits end in the bits of
+narrower sums, with a sign and without.
+
 Of stacks of matrices, one form is three times as slow as the others: the first axis of the left
 matrix against the last of the right one.  The operands are exchanged there, and the result is
 transposed.
 
 Invariant: a form sums the same products as the contraction, with the same precision; only
-reshapes, one contraction and a transposition of its result occur.
+reshapes, conversions, one contraction and a transposition of its result occur.
 """
 
 import math
@@ -20,16 +24,22 @@ from typing import Any
 import numpy as np
 
 from .._core.interpreter import Value
-from .._types.avals import Aval
+from .._types.avals import BOOL, INT8, INT32, Aval
 from .._xla.cpu_forms import cpu_limit
 from .contraction import dot_general
+from .conversion import bitcast
 from .elementwise import reduce_precision
-from .shape import reshape, transpose
+from .shape import convert, reshape, transpose
 
 SMALLEST_STACKED = cpu_limit(
     "contraction.smallest_stacked",
     8,
     "The least size of the axes of stacked matrices that are worth a transposition.",
+)
+FEWEST_INTEGERS = cpu_limit(
+    "contraction.fewest_integers",
+    1 << 16,
+    "The fewest products of integers that are worth sums of 32 bits.",
 )
 
 Places = list[tuple[int, ...]]
@@ -43,6 +53,8 @@ def form_of(avals: Sequence[Aval], /, **params: Any) -> Callable | None:
     it = Merged(x, y, **params)
     if not it.contract[0]:
         return None
+    if _has_slow_sums(it, x.dtype, params["out_dtype"]):
+        return it.in_words
     if _is_slow_stack(it, x.dtype, params["out_dtype"]):
         return it.exchanged
     return it.straight if it.is_smaller else None
@@ -94,9 +106,23 @@ class Merged:
 
     def straight(self, x: Value, y: Value) -> Any:
         """Return the contraction of the merged axes."""
+        return self.summed(x, y, **self.how)
+
+    def summed(self, x: Value, y: Value, **how: object) -> Any:
+        """Return the contraction of the merged axes with these parameters."""
         x, y = reshape(x, self.left), reshape(y, self.right)
-        out = dot_general.bind(x, y, contract=self.contract, shared=self.shared, **self.how)
+        out = dot_general.bind(x, y, contract=self.contract, shared=self.shared, **how)
         return reshape(out, tuple(self.shape))
+
+    def in_words(self, x: Value, y: Value) -> Any:
+        """Return the contraction of integers or booleans, summed as integers of 32 bits."""
+        kind = x.aval.dtype
+        if kind == BOOL:
+            x, y = convert(x, INT8), convert(y, INT8)
+        elif kind.itemsize == INT32.itemsize:
+            x, y = bitcast(x, INT32), bitcast(y, INT32)
+        sums = self.summed(x, y, **self.how | {"out_dtype": INT32})
+        return bitcast(sums, kind) if kind.itemsize == INT32.itemsize else convert(sums, kind)
 
     def exchanged(self, x: Value, y: Value) -> Any:
         """Return the transpose of the product of exchanged stacks of matrices."""
@@ -107,6 +133,15 @@ class Merged:
         # product for the product of exchanged operands.
         out = reduce_precision.bind(out, exponent_bits=11, mantissa_bits=52)
         return reshape(transpose(out, (0, 2, 1)), tuple(self.shape))
+
+
+def _has_slow_sums(it: Merged, dtype: np.dtype, out: np.dtype) -> bool:
+    """Return whether there are many products of integers whose sums the library lacks."""
+    lacking = dtype.itemsize < INT32.itemsize or dtype == np.uint32
+    if dtype != out or dtype.kind not in "biu" or not lacking:  # those of 4 bits have no such kind
+        return False
+    depth = math.prod([it.left[a] for a in it.contract[0]])
+    return depth * math.prod(it.shape) >= FEWEST_INTEGERS.value
 
 
 def _is_slow_stack(it: Merged, dtype: np.dtype, out: np.dtype) -> bool:

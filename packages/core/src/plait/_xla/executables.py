@@ -86,7 +86,7 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
     # Placement queries are answered at each compilation.  Neither may come from the cache.
     if module.callbacks or module.questions:
         return _compiled(module, ids, options)
-    key = module.code, ids, options, module.chosen
+    key = _key(module, ids, options)
     with jaxlib_api.lock:
         if key in _loaded:
             _loaded.move_to_end(key)
@@ -144,7 +144,7 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
     """Return the module loaded from a cache, or None if it must be compiled."""
     ids = _ids(module)
     with jaxlib_api.lock:
-        found = _loaded.get((module.code, ids, options, module.chosen))
+        found = _loaded.get(_key(module, ids, options))
     if found is not None:
         return found
     if _together(ids) is not None:
@@ -152,6 +152,11 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
     made = _compile_options(ids, options, module)
     path = disk_cache.path_of(module.code, ids, made, options.flags)
     return load(module, options) if path is not None and os.path.exists(path) else None
+
+
+def _key(module: Module, ids: tuple[int, ...], options: Options) -> tuple[Any, ...]:
+    """Return what a loaded module is looked up by."""
+    return module.code, ids, options, module.chosen, module.shares_products
 
 
 def _ids(module: Module) -> tuple[int, ...]:
@@ -170,7 +175,10 @@ def _fast_flags(options: Options, module: Module | None) -> dict[str, Any]:
 
 def _compile_options(ids: tuple[int, ...], options: Options, module: Module | None = None) -> Any:
     """Return the options as jaxlib's object; flags of the user apply in every tier."""
-    flags = _fast_flags(options, module) | dict(options.flags)
+    flags = _fast_flags(options, module)
+    if module is not None and module.shares_products and len(ids) == 1:
+        flags |= jaxlib_api.SHARED_PRODUCTS
+    flags |= dict(options.flags)
     numbers = [devices()[i].id for i in ids]
     chosen = () if module is None else module.chosen
     without = ",".join(_without(ids, options.tier, b"" if module is None else module.code))

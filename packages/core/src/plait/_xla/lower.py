@@ -74,6 +74,8 @@ class Unit:
         text.  The operation then becomes a function of the module, which carries the text.
       formed: whether operations have the forms of `cpu_forms`.
       unformed: the primitives that have none.
+      gain: nanoseconds that it runs faster with all processors for its products
+        (`product_threads`).
       within: with `locations`, that of the equation without programs which is being lowered, else
         None.  The operations that its rule, form or expansion consists of were made elsewhere, and
         perhaps for another call.
@@ -83,7 +85,7 @@ class Unit:
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled", "formed", "unformed", "within",
+        "_ruled", "formed", "unformed", "within", "gain",
     )  # fmt: skip
     module: Any
     platforms: tuple[str, ...]
@@ -95,6 +97,7 @@ class Unit:
     references: int
     supposed_alone: bool
     formed: bool
+    gain: float
 
     def __init__(
         self,
@@ -125,6 +128,7 @@ class Unit:
         self.formed = instead is named is None and cpu_forms.wanted(platforms)
         self.unformed: set[Any] = set()
         self.within: Any = None
+        self.gain = 0.0
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 

@@ -36,12 +36,13 @@ class Module:
       chosen: for each argument of `main`, whether the compiler places it; empty if it places none.
       questions: the placement queries that are answered when it is compiled.
       has_one_zero: whether it has numbers of a type without a negative zero.
+      shares_products: whether all processors should share its products (`product_threads`).
       name, equations: the name of the program, and the number of its equations.
     """
 
     __slots__ = (
         "code", "constants", "callbacks", "places", "results", "chosen", "questions",
-        "has_one_zero", "name", "equations",
+        "has_one_zero", "shares_products", "name", "equations",
     )  # fmt: skip
     code: bytes
     constants: list[Any]
@@ -51,6 +52,7 @@ class Module:
     chosen: tuple[bool, ...] | tuple[()]
     questions: Sequence[Question]
     has_one_zero: bool
+    shares_products: bool
     name: str
     equations: int
 
@@ -64,6 +66,7 @@ class Module:
     ):
         self.code, self.callbacks, self.places = code, unit.callbacks, unit.places
         self.questions, self.has_one_zero = questions, mlir.has_one_zero(unit.module)
+        self.shares_products = unit.gain > 0
         self.constants = [x for x in unit.constants.values() if not unit.embeds(x)]
         self.results = results
         chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])

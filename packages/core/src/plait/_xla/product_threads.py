@@ -1,0 +1,84 @@
+"""The time that a module gains where all processors share its products and convolutions.
+
+The compiler for CPUs has two libraries for products of matrices.  Older releases prefer one that
+computes convolutions, and stacks of matrices of middle size, on a single thread.  The other library
+divides them among the processors.  It takes longer to begin each matrix of a stack, copies the
+patches of a convolution run by run, and is slow for small integers and for convolutions in double
+precision.  The choice between them holds for a whole module, so the gains and losses of its
+operations are added.
+
+The numbers are measured ones, for cores that do some 90 operations on float32 in a nanosecond.
+Others differ, but mostly by a factor that gains and losses share.
+
+Invariant: the gain depends on types, parameters and the number of processors alone.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .._base import jaxlib_api
+from .._base.config import config
+from .._types.avals import COMPLEX, FLOATING, Aval
+
+RATE = 90.0  # operations on float32 in a nanosecond, by one processor
+OF_A_MATRIX = 1000.0  # nanoseconds to begin a matrix of a stack
+OF_A_RUN = 7.0  # nanoseconds to copy the features at one element of a patch
+SHARED = 2.6e6, 1.6e7  # operations on a matrix that only the second library divides
+OF_SMALL_INTEGERS = 0.012  # nanoseconds that an operation takes longer
+OF_DOUBLE = 0.2  # the same in a convolution in double precision
+
+
+def counts(platforms: tuple[str, ...]) -> bool:
+    """Return whether gains decide how a module for these platforms is compiled."""
+    return jaxlib_api.HAS_PRODUCTS_OF_ONE_THREAD and platforms == ("cpu",) and config.cpu_forms
+
+
+def of_contraction(
+    x: Aval, y: Aval, contract: Sequence[Sequence[int]], shared: Sequence[Sequence[int]]
+) -> float:
+    """Return the nanoseconds that a contraction gains."""
+    if x.category == COMPLEX or not _is_known(x, y):
+        return 0.0
+    count = math.prod([x.shape[a] for a in shared[0]])
+    depth = math.prod([x.shape[a] for a in contract[0]])
+    each = 2 * math.prod(x.shape) * math.prod(y.shape) // max(1, count * count * depth)
+    if x.category != FLOATING:
+        return -OF_SMALL_INTEGERS * count * each if x.dtype.itemsize == 1 else 0.0
+    sums_rows = all(max(c, default=-1) == v.ndim - 2 for c, v in zip(contract, (x, y)))
+    if count == 1 or sums_rows:  # the second library computes the latter in any case
+        return 0.0
+    least, most = SHARED
+    saved = _saved(count * each, x) if least <= each <= most else 0.0
+    return saved - OF_A_MATRIX * count
+
+
+def of_convolution(x: Aval, y: Aval, out: Aval, dims: Any) -> float:
+    """Return the nanoseconds that a convolution without groups or gaps gains, whose axes have the
+    roles `dims`."""
+    if x.category != FLOATING or not _is_known(x, y, out) or x.ndim != 4:
+        return 0.0
+    made, met = (y.shape[a] for a in dims.rhs_spec[:2])
+    window = math.prod([y.shape[a] for a in dims.rhs_spec[2:]])
+    operations = 2 * math.prod(out.shape) * met * window
+    if x.dtype.itemsize > 4:
+        return -OF_DOUBLE * operations
+    runs = math.prod(out.shape) // max(1, made) * window
+    return _saved(operations, x) - OF_A_RUN * runs / processors()
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _saved(operations: int, x: Aval) -> float:
+    alone = operations / RATE * (2 if x.dtype.itemsize > 4 else 1)
+    return alone * (1 - 1 / processors())
+
+
+def _is_known(*avals: Aval) -> bool:
+    return all(n.__class__ is int for a in avals for n in a.shape)
