@@ -4,7 +4,8 @@ An expression is one to five operations on a few arrays and numbers of one dtype
 comparisons, conversions, sums and products of matrices lead to.  Its arrays hold what arithmetic is
 bad at: infinities, nan, zeros of both signs, the least and the greatest numbers, and those about
 the roots of these.  The compiled program must return what its operations return one after the
-other: the same bits, but that one nan is as good as another.  A sum whose value depends on the
+other: the same bits, but that one nan is as good as another.  Of every second expression, some
+operations are a jitted function; every fourth one calls it twice.  A sum whose value depends on the
 order of its terms is the last operation of its expression, and must lie between bounds.
 
 That holds where the processor multiplies and adds in two roundings, so the expressions are run by
@@ -348,12 +349,36 @@ def _number(n: Number, values: list[Any], node: Node) -> Any:
     return np.dtype(dtype).type(n.value)
 
 
-def evaluated(expression: Expression, arguments: list[Any]) -> list[Any]:
-    """Return all values of an expression."""
-    values = list(arguments)
-    for node in expression.nodes:
+def by_function(expression: Expression, arguments: list[Any], way: int) -> tuple[Any, list[Any]]:
+    """Return the value of an expression, and further values of functions that it calls.
+
+    Args:
+      expression: the expression.
+      arguments: its arguments.
+      way: a number that decides: whether operations are a jitted function, which ones, and whether
+        this is called again, with other values.
+    """
+    n, values, others = len(expression.nodes), list(arguments), []
+    kind, place = way % 4, way // 4
+    first = place % n if kind > 1 else n
+    last = first + 1 + place // n % (n - first) if first < n else n
+
+    def function(values: list[Any]) -> list[Any]:
+        values = list(values)
+        for node in expression.nodes[first:last]:
+            values.append(applied(node, values))
+        return values[len(arguments) + first :]
+
+    for node in expression.nodes[:first]:
         values.append(applied(node, values))
-    return values
+    if first < n:
+        inner = plait.jit(function)
+        values += inner(values)
+        if kind == 3:
+            others = inner([pnp.ones_like(v) for v in values[: len(arguments) + first]])
+    for node in expression.nodes[last:]:
+        values.append(applied(node, values))
+    return values[-1], others
 
 
 # ---- the comparison --------------------------------------------------------------------------
@@ -424,21 +449,25 @@ class Batch:
         """Yield what differs, each time with the least part of the expression that does."""
         known = [Known(e, self.arguments(e)) for e in self.expressions]
 
+        rng = random.Random(self.seed)
+        ways = [rng.randrange(1 << 10) for _ in known]
+
         def every(arguments: list[list[Any]]) -> list[Any]:
-            return [evaluated(k.expression, xs)[-1]
-                    for k, xs in zip(known, arguments, strict=True)]  # fmt: skip
+            return [by_function(k.expression, xs, way)
+                    for k, xs, way in zip(known, arguments, ways, strict=True)]  # fmt: skip
 
         got = compiled(every, [k.arguments for k in known])
-        for k, g in zip(known, got, strict=True):
+        for k, way, (g, _) in zip(known, ways, got, strict=True):
             if k.wrong(g).any():
-                yield self.shown(k)
+                yield self.shown(k, way)
 
-    def shown(self, known: "Known") -> str:
+    def shown(self, known: "Known", way: int) -> str:
         """Return the difference of an expression in words."""
-        for n in range(1, len(known.expression.nodes) + 1):
-            part = known.part(n)
-            got = compiled(
-                lambda *xs, e=part.expression: evaluated(e, list(xs))[-1], *part.arguments
+        n = len(known.expression.nodes)
+        for part, kind in [*((known.part(i), 0) for i in range(1, n + 1)), (known, way)]:
+            got, _ = compiled(
+                lambda *xs, e=part.expression, way=kind: by_function(e, list(xs), way),
+                *part.arguments,
             )
             found = part.wrong(got)
             if found.any():
@@ -446,7 +475,8 @@ class Batch:
                 same = [np.asarray(v) for v in part.values if v.shape == found.shape]
                 at = [str(v.reshape(-1)[i]) for v in same]
                 rest = f"values {at}, compiled {np.asarray(got).reshape(-1)[i]}"
-                return f"seed {self.seed}, {found.sum()} elements\n{part.expression.text()}\n{rest}"
+                of = f"seed {self.seed}, way {kind}, {found.sum()} elements"
+                return f"{of}\n{part.expression.text()}\n{rest}"
         return f"seed {self.seed}, only in the batch:\n{known.expression.text()}"
 
 

@@ -11,7 +11,7 @@ one, an operation is inserted that changes no bit and costs nothing in the machi
 
 So a compiled module returns the results of its operations, one after the other.  Inlining
 functions, removing loops of one turn and moving elements can create a pattern later.  Hence
-arguments of inner functions and of regions count as the result of any operation.
+arguments of regions, and of functions with several calls, count as the result of any operation.
 
 Invariant: a module computes the same bits as before, for any compiler that follows the StableHLO
 specification; it has the same functions, arguments and results.
@@ -19,16 +19,18 @@ specification; it has the same functions, arguments and results.
 
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from .._base import jaxlib_api
 from .._base.jaxlib_api import IrOperation, IrType, IrValue
 from .._base.lazy import later
 from . import mlir, origins
-from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
+from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 9
+VERSION = 10
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
@@ -73,19 +75,27 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
         return code
     with jaxlib_api.lock:
         module = mlir.parse(code)
-        walk = _Walk(cpus)
-        for f in module.body.operations:
-            walk.function(f.operation)
+        walk = _Walk(cpus, [f.operation for f in module.body.operations])
+        walk.module()
         for op in walk.dead:
             op.erase()
         return mlir.bytecode(module) if walk.changed else code
 
 
 class _Walk:
-    """One pass over a module, in the order of its operations."""
+    """One pass over a module, in the order in which its operations run."""
 
-    def __init__(self, cpus: int) -> None:
+    def __init__(self, cpus: int, functions: Sequence[IrOperation]) -> None:
         self.cpus = cpus
+        self.functions = {str(f.attributes["sym_name"])[1:-1]: f for f in functions
+                          if f.name == "func.func"}  # fmt: skip
+        self.calls: Counter[str] = Counter()
+        self.named: set[str] = set()
+        """Functions that are not only called where the walk comes by."""
+        for f in self.functions.values():
+            self._count(f, True)
+        self.given: defaultdict[str, list[list[Mark]]] = defaultdict(list)
+        """The marks of the operands of each call that was met, by function."""
         self.m = mlir.bindings()
         self.marks: dict[Any, Mark] = {}
         self.kinds: dict[Any, Kind] = {}
@@ -97,13 +107,56 @@ class _Walk:
 
     # -- where to look -------------------------------------------------------------------------
 
-    def function(self, f: IrOperation) -> None:
-        """Walk over a function; the arguments of `main` are arrays and match no pattern."""
-        if f.name != "func.func":
+    def module(self) -> None:
+        """Walk over all functions; the arguments of `main` are arrays and match no pattern.
+
+        The compiler inlines calls.  So a function with one call is walked there.  One with several
+        is walked once they all have been, with arguments that may be any of their operands.
+        """
+        self.body("main", ())
+        waiting = [n for n in self.functions if n in self.named or self.calls[n] > 1]
+        while waiting:
+            ready = [n for n in waiting if len(self.given[n]) == self.calls[n]]
+            for name in ready or waiting:  # some are called by functions that nothing calls
+                is_known = ready and name not in self.named
+                given = zip(*self.given[name]) if is_known else repeat([UNKNOWN])
+                self.body(name, map(any_of, given))
+            waiting = [n for n in waiting if ready and n not in ready]
+
+    def _count(self, op: IrOperation, is_met: bool) -> None:
+        """Count the calls inside of an operation; `is_met` is whether the walk comes by them."""
+        for region in op.regions:
+            for b in region.blocks:
+                for inner in b.operations:
+                    o = inner.operation
+                    if o.name == "func.call" and is_met:
+                        self.calls[_callee(o)] += 1
+                    elif o.name == "func.call":
+                        self.named.add(_callee(o))
+                    elif o.name in _NAMING:
+                        self.named.update(_named_by(o))
+                    self._count(o, is_met and o.name in _ENTERED)
+
+    def body(self, name: str, marks: Iterable[Mark]) -> None:
+        """Walk over the body of a function whose arguments have these marks."""
+        (b,) = self.functions[name].regions[0].blocks
+        self.marks.update(zip(b.arguments, marks, strict=False))
+        self.block(b, ())
+
+    def call(self, op: IrOperation) -> None:
+        """Walk over the function of a call, if there is no other call of it."""
+        name = _callee(op)
+        marks = [self.mark(x) for x in op.operands]
+        if self.calls[name] > 1 or name in self.named:
+            self.given[name].append(marks)
+            self.marks.update(dict.fromkeys(op.results, UNKNOWN))
             return
-        main = str(f.attributes["sym_name"]) == '"main"'
-        for b in f.regions[0].blocks:
-            self.block(b, () if main else b.arguments)
+        outer = self.spread
+        self.body(name, marks)
+        self.spread = outer
+        (b,) = self.functions[name].regions[0].blocks
+        returned = list(b.operations)[-1].operands
+        self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
 
     def block(self, b: Any, unknown: Iterable[Any]) -> None:
         """Walk over a block; mark these arguments of it as unknown."""
@@ -120,7 +173,9 @@ class _Walk:
             elif name.startswith("chlo."):
                 alone = len(op.operands) == 1 and len(op.results) == 1
                 self.function_of_one(op) if alone else self.composed(op)
-            elif name in _ENTERED or name == "func.call" or name == "stablehlo.composite":
+            elif name == "func.call":
+                self.call(op)
+            elif name in _ENTERED or name == "stablehlo.composite":
                 if name in _ENTERED:
                     for region in op.regions:
                         for inner in region.blocks:
@@ -242,17 +297,11 @@ class _Walk:
 
     def any_of(self, op: IrOperation, marks: Sequence[Mark], spread: bool = False) -> None:
         """Mark a result that may turn out to be any of some values, or to hold elements of each."""
-        if all(m.written for m in marks):
-            self.leave(op.result, origins.NUMBER)
-            return
-        kinds = {k for m in marks for k in m.kinds}
-        if "number" in kinds:
-            kinds = kinds - origins.NUMBER | origins.LATE
-            if op.name in _MOVING:
-                kinds |= origins.JOINED
-        numbers = {m.number for m in marks if m.kinds}
-        number = numbers.pop() if len(numbers) == 1 else None
-        self.leave(op.result, kinds, number, spread or any(m.spread for m in marks))
+        m = any_of(marks)
+        kinds = m.kinds
+        if op.name in _MOVING and not m.written and any("number" in a.kinds for a in marks):
+            kinds |= origins.JOINED
+        self.leave(op.result, kinds, m.number, spread or m.spread)
 
     def one_of(self, op: IrOperation) -> None:
         """Mark a result that may turn out to be any of the operands, not counting a condition."""
@@ -646,6 +695,21 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     **dict.fromkeys(_COMPOSED, _Walk.composed),
     **dict.fromkeys(_FOLDED, _Walk.folded),
 }
+
+
+_NAMING = {"stablehlo.composite": "decomposition", "stablehlo.custom_call": "called_computations"}
+"""Attributes in which operations that are no calls name functions."""
+
+
+def _named_by(op: IrOperation) -> list[str]:
+    attribute = _NAMING.get(op.name)
+    if attribute is None or attribute not in op.attributes:
+        return []
+    return re.findall(r'@"?([^",\]]+)', str(op.attributes[attribute]))
+
+
+def _callee(call: IrOperation) -> str:
+    return str(call.attributes["callee"]).removeprefix("@").strip('"')
 
 
 _ZEROS = re.compile(r" dense<\((-?0\.0+e\+00), *(-?0\.0+e\+00)\)> ")

@@ -7,6 +7,7 @@ Invariant: a mark holds every kind of operation that an equal value could be mad
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -85,6 +86,18 @@ def value_of(m: Mark) -> float | None:
         return float(value.get_splat_value().value) if value.is_splat else None
     except (AttributeError, TypeError, ValueError, OverflowError):
         return None
+
+
+def any_of(marks: Sequence[Mark]) -> Mark:
+    """Return the mark of a value that is one of several; constants are one if each is."""
+    spread = any(m.spread for m in marks)
+    if all(m.written for m in marks):
+        return Mark(NUMBER, None, spread)
+    kinds = frozenset(k for m in marks for k in m.kinds)
+    if kinds & NUMBER:
+        kinds = kinds - NUMBER | LATE
+    numbers = {m.number for m in marks if m.kinds}
+    return Mark(kinds, numbers.pop() if len(numbers) == 1 else None, spread)
 
 
 def same_scale(a: Mark, b: Mark) -> bool:
