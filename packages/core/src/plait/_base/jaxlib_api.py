@@ -471,7 +471,7 @@ SHARED_PRODUCTS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 HAS_PRODUCTS_OF_ONE_THREAD = tuple(map(int, JAXLIB_VERSION.split(".")[:2])) < (0, 11) and next(
     iter(SHARED_PRODUCTS)
 ) not in os.environ.get("XLA_FLAGS", "")
-"""Whether the library that this release prefers without these flags computes them on one thread."""
+"""True for releases that compute them on one thread without these flags."""
 
 
 def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):

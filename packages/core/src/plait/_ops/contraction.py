@@ -31,7 +31,6 @@ from .._types.avals import (
     nothing_to_do,
 )
 from .._types.dims import is_symbolic, product
-from .._xla import product_threads
 from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr
@@ -160,8 +159,9 @@ def _(
 ):
     numbers = _numbers(contract, shared)
     config = precision_config(precision)
-    if product_threads.counts(e.unit.platforms):
-        e.unit.gain += product_threads.of_contraction(ins[0], ins[1], contract, shared)
+    if e.unit.counts_gains:
+        gains = later("_xla.product_threads")
+        e.unit.gain += gains.of_contraction(ins[0], ins[1], contract, shared)
     if _is_doubled(e.unit.platforms, ins[0], contract[0]):
         kind = _wide_enough(outs[0])
         wide = [aval.with_dtype(kind) for aval in (*ins, *outs)]

@@ -19,7 +19,6 @@ from .._base.lazy import later
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import Dim, is_symbolic, max_dim
-from .._xla import product_threads
 from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
@@ -215,10 +214,10 @@ def _emitted(
 ):
     flat = [p for pair in padding for p in pair]
     if not is_symbolic((*flat, *ins[0].shape)):
-        if product_threads.counts(e.unit.platforms):
-            alone = feature_group_count == batch_group_count == 1 == max(lhs_dilation, default=1)
-            if alone:  # the library of one thread has no others
-                e.unit.gain += product_threads.of_convolution(ins[0], ins[1], out, dims)
+        is_plain = feature_group_count == batch_group_count == 1 == max(lhs_dilation, default=1)
+        if is_plain and e.unit.counts_gains:  # the library of one thread has no others
+            gains = later("_xla.product_threads")
+            e.unit.gain += gains.of_convolution(ins[0], ins[1], out, dims)
         x, padding, lhs_dilation = _apart(
             e, xs[0], ins[0], dims.lhs_spec[2:], window_strides, padding, lhs_dilation
         )

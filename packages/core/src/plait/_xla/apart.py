@@ -698,7 +698,7 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
 
 
 _NAMING = {"stablehlo.composite": "decomposition", "stablehlo.custom_call": "called_computations"}
-"""Attributes in which operations that are no calls name functions."""
+"""The attribute in which an operation other than a call names functions."""
 
 
 def _named_by(op: IrOperation) -> list[str]:

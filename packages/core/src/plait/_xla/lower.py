@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base.config import config
 from .._base.errors import PlacementError, PlaitError, ShapeError
-from .._base.jaxlib_api import IrValue
+from .._base.jaxlib_api import HAS_PRODUCTS_OF_ONE_THREAD, IrValue
 from .._core.axis_names import unbound
 from .._core.carrier import expand_rules, promised
 from .._core.interpreter import Value, as_list
@@ -74,6 +74,7 @@ class Unit:
         text.  The operation then becomes a function of the module, which carries the text.
       formed: whether operations have the forms of `cpu_forms`.
       unformed: the primitives that have none.
+      counts_gains: whether `gain` decides how it is compiled.
       gain: nanoseconds that it runs faster with all processors for its products
         (`product_threads`).
       within: with `locations`, that of the equation without programs which is being lowered, else
@@ -85,7 +86,7 @@ class Unit:
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled", "formed", "unformed", "within", "gain",
+        "_ruled", "formed", "unformed", "within", "counts_gains", "gain",
     )  # fmt: skip
     module: Any
     platforms: tuple[str, ...]
@@ -97,6 +98,7 @@ class Unit:
     references: int
     supposed_alone: bool
     formed: bool
+    counts_gains: bool
     gain: float
 
     def __init__(
@@ -128,7 +130,7 @@ class Unit:
         self.formed = instead is named is None and cpu_forms.wanted(platforms)
         self.unformed: set[Any] = set()
         self.within: Any = None
-        self.gain = 0.0
+        self.counts_gains, self.gain = HAS_PRODUCTS_OF_ONE_THREAD and self.formed, 0.0
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 

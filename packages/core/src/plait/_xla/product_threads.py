@@ -2,10 +2,9 @@
 
 The compiler for CPUs has two libraries for products of matrices.  Older releases prefer one that
 computes convolutions, and stacks of matrices of middle size, on a single thread.  The other library
-divides them among the processors.  It takes longer to begin each matrix of a stack, copies the
-patches of a convolution run by run, and is slow for small integers and for convolutions in double
-precision.  The choice between them holds for a whole module, so the gains and losses of its
-operations are added.
+divides them among the processors.  But it takes longer to begin each matrix of a stack, and copies
+the patches of a convolution run by run.  It is slow for small integers, and for convolutions in
+double precision.  One library serves a whole module, so gains and losses are added.
 
 The numbers are measured ones, for cores that do some 90 operations on float32 in a nanosecond.
 Others differ, but mostly by a factor that gains and losses share.
@@ -18,21 +17,20 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .._base import jaxlib_api
-from .._base.config import config
 from .._types.avals import COMPLEX, FLOATING, Aval
 
-RATE = 90.0  # operations on float32 in a nanosecond, by one processor
-OF_A_MATRIX = 1000.0  # nanoseconds to begin a matrix of a stack
-OF_A_RUN = 7.0  # nanoseconds to copy the features at one element of a patch
-SHARED = 2.6e6, 1.6e7  # operations on a matrix that only the second library divides
-OF_SMALL_INTEGERS = 0.012  # nanoseconds that an operation takes longer
-OF_DOUBLE = 0.2  # the same in a convolution in double precision
-
-
-def counts(platforms: tuple[str, ...]) -> bool:
-    """Return whether gains decide how a module for these platforms is compiled."""
-    return jaxlib_api.HAS_PRODUCTS_OF_ONE_THREAD and platforms == ("cpu",) and config.cpu_forms
+RATE = 90.0
+"""Operations on float32 in a nanosecond, by one processor."""
+OF_A_MATRIX = 1000.0
+"""Nanoseconds to begin a matrix of a stack."""
+OF_A_RUN = 7.0
+"""Nanoseconds to copy the features at one element of a patch."""
+SHARED = 2.6e6, 1.6e7
+"""The least and the most operations on a matrix that the second library alone divides."""
+OF_SMALL_INTEGERS = 0.012
+"""Nanoseconds that the second library needs more for an operation."""
+OF_DOUBLE = 0.2
+"""The same for a convolution in double precision."""
 
 
 def of_contraction(
