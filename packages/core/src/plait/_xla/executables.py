@@ -505,21 +505,44 @@ def bound(
     if stay:
         run = moving(run, stay)
     run = guarded(run, program)
-    outs = result_keys(program, module, loaded)
+    outs = result_keys(program, module, loaded, keys)
     return Executable(run, [handler(k) for k in outs], outs)
 
 
-def result_keys(program: Program, module: Module, loaded: Loaded) -> list[Key]:
-    """Return the dispatch keys of the results of a compiled module."""
+def result_keys(program: Program, module: Module, loaded: Loaded, keys: Sequence[Key]) -> list[Key]:
+    """Return the dispatch keys of the results of a compiled module.
+
+    `keys` are those of the arguments.
+    """
     outs = program.out_avals
     if module.place is None:
         return [*outs]
     # Without results, the compiler reports the tiling of its empty tuple.
     tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
+    given = _spelled(keys)
     return [
-        Placed(a, _where(module, told, t, a))
+        Placed(a, _as_given(given, _where(module, None, t, a), a) if told is None else told)
         for a, told, t in zip(outs, module.results, tiles, strict=True)
     ]
+
+
+def _spelled(keys: Sequence[Key]) -> dict[tuple[Any, str, int], Any]:
+    """Return the first placement of the arguments for each place, tiling and number of axes."""
+    found: dict[tuple[Any, str, int], Any] = {}
+    for k in keys:
+        if k.placement is not None and not is_chosen(k):
+            ndim = k.aval.ndim
+            found.setdefault((k.placement.place, k.placement.tiling(ndim), ndim), k.placement)
+    return found
+
+
+def _as_given(given: dict[tuple[Any, str, int], Any], placement: Any, aval: Aval) -> Any:
+    """Return the placement of an argument that places a result alike, else `placement`.
+
+    Names of mesh axes of size 1 are not in a tiling.  A step of training returns its parameters
+    with the names that they came with, so the next step finds the same executable.
+    """
+    return given.get((placement.place, placement.tiling(aval.ndim), aval.ndim), placement)
 
 
 def _where(
