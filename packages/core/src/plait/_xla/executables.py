@@ -9,6 +9,7 @@ keys that it was made for: the runtime does not check dtypes, so these keys are 
 """
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import events
 from .._base import code_memory, jaxlib_api, lazy
+from .._base.config import config
 from .._base.errors import PlacementError, PlaitError, RuntimeFailure, RuntimeRefusal
 from .._core import forks
 from .._core.buffers import client, device_list, devices, first, handler, local, owners, platform
@@ -250,6 +252,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
             lambda data: jaxlib_api.load_again(client(), data, module.code, where, options),
         )
     if made is None:
+        began = time.perf_counter()
         try:
             code = kept_apart(module.code, len(ids) if platform() == "cpu" else 0)
             with lazy.later("_xla.patience").waiting_for(module.name, module.equations):
@@ -262,7 +265,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
         for question in module.questions:
             if question.failure is not None:
                 raise question.failure
-        if path is not None:
+        if path is not None and time.perf_counter() - began >= config.cache_seconds:
             disk_cache.keep(path, made.serialize)
     else:
         events.happened("load", module)
