@@ -63,12 +63,14 @@ class Loaded(NamedTuple):
       tiles: how each result is tiled; None for a module of one device.
       chosen: how each argument is tiled, if the compiler chose some of them.
       meets: whether the devices of a run may wait for one another.
+      entry: the path of the entry on disk that it was loaded from; None if it was compiled.
     """
 
     executable: Any
     tiles: list[Any] | None
     chosen: list[Any] | None = None
     meets: bool = True
+    entry: str | None = None
 
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
@@ -237,8 +239,11 @@ def _refused(
     )
 
 
-def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
-    """Return a module compiled, or loaded from disk if a process has compiled it before."""
+def _compiled(module: Module, ids: tuple[int, ...], asked: Options, anew: bool = False) -> Loaded:
+    """Return a module compiled, or loaded from disk if a process has compiled it before.
+
+    With `anew` it is not loaded.
+    """
     where = device_list(ids)
     fast = _fast_flags(asked, module)
     options = _compile_options(ids, asked, module)
@@ -246,7 +251,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     once = module.callbacks or module.questions
     if not once and _together(ids) is None:  # whether other processes can load these is untested
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
-    if path is not None:
+    if path is not None and not anew:
         made = disk_cache.loaded(
             path,
             lambda data: jaxlib_api.load_again(client(), data, module.code, where, options),
@@ -259,7 +264,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
                 made = jaxlib_api.load(client(), code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure as e:
             if jaxlib_api.lacks_fast_flag(e, fast):
-                return _compiled(module, ids, asked)
+                return _compiled(module, ids, asked, anew)
             raise _refused(e, module, ids, where, asked) from e
         events.happened("compile", module)
         for question in module.questions:
@@ -267,6 +272,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
                 raise question.failure
         if path is not None and time.perf_counter() - began >= config.cache_seconds:
             disk_cache.keep(path, made.serialize)
+        path = None
     else:
         events.happened("load", module)
     code_memory.watch.compiled()
@@ -274,9 +280,9 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
     meets = len(ids) > 1 and jaxlib_api.meets(made)
     if not module.chosen:
-        return Loaded(made, tiles, None, meets)
+        return Loaded(made, tiles, None, meets, path)
     given = jaxlib_api.parameter_shardings(made) if len(ids) > 1 else []
-    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given], meets)
+    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given], meets, path)
 
 
 def serialized(module: Module) -> bytes:
@@ -285,8 +291,15 @@ def serialized(module: Module) -> bytes:
     `loaded_again` and `executable_again` load it where `circumstances` are the same.  Raises
     RuntimeFailure where the runtime cannot write it.
     """
+    loaded = load(module)
+    if loaded.entry is not None:
+        # The runtime writes an executable without its machine code if it was loaded itself.
+        data = disk_cache.contents(loaded.entry)
+        if data is not None:
+            return data
+        loaded = _compiled(module, _ids(module), USUAL.single(), anew=True)
     try:
-        return load(module).executable.serialize()
+        return loaded.executable.serialize()
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise RuntimeFailure(
             f"the runtime cannot write this executable: {(str(e).splitlines() or [''])[0]}",
