@@ -51,6 +51,20 @@ def test_types_over_auto_axes_divide_nothing(jax, mesh):
     assert seen[0].spec == jax.P(None, None) and seen[0].mesh == auto.abstract_mesh
 
 
+def test_arrays_have_the_mesh_that_they_lie_on(jax, mesh):
+    """Also results, outside of `set_mesh`, over axes of each type."""
+    for kind in ("Auto", "Explicit"):
+        there = mesh(kind)
+        x = jax.device_put(X, jax.sharding.NamedSharding(there, jax.P(None, "x")))
+        whole = jax.device_put(X, jax.sharding.NamedSharding(there, jax.P()))
+        for y in (x, x * 2, jax.jit(lambda v: v.sum())(x), jax.vmap(lambda v: v + 1)(x), whole):
+            found = jax.typeof(y).sharding
+            assert found.mesh == there.abstract_mesh and len(found.spec) == y.ndim, (kind, y.shape)
+        divided = jax.P(None, "x" if kind == "Explicit" else None)
+        assert jax.typeof(x).sharding.spec == divided
+        assert jax.typeof(whole).sharding.spec == jax.P(None, None)
+
+
 def test_types_over_explicit_axes(jax, mesh):
     explicit = mesh("Explicit")
     seen = []

@@ -52,3 +52,12 @@ def test_a_pile_is_trained_as_its_elements(name, capacity):
     np.testing.assert_allclose(got["weight"], want["weight"], rtol=1e-4, atol=1e-5)
     for x, y in zip(got["elements"].to_list(), want["elements"], strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+def test_updates_that_are_made_of_shapes_are_refused():
+    """Shapes have no lengths, so an update of zeros cannot be that of a pile."""
+    params = {"elements": Pile.from_list(EXAMPLES)}
+    steps = optax.MultiSteps(optax.sgd(0.1), every_k_schedule=2)
+    state = steps.init(params)
+    with pytest.raises(plait.PlaitError, match="ShapeDtypeStruct is not an array"):
+        steps.update(params, state, params)

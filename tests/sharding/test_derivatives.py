@@ -23,6 +23,11 @@ LINEAR = {
     "psum of both": (lambda v: psum(v, ("x", "y")), P()),
     "all_gather": (lambda v: all_gather(v, "y", axis=1, tiled=True), P("x")),
     "all_gather, stacked": (lambda v: all_gather(v, "x"), P(None, None, "y")),
+    "all_gather to all": (lambda v: all_gather(v, "y", axis=1, tiled=True, to="invarying"), P("x")),
+    "all_gather to all, stacked": (
+        lambda v: all_gather(v, ("x", "y"), axis=1, to="invarying"),
+        P(),
+    ),
     "ppermute": (lambda v: ppermute(v, "y", [(0, 1), (1, 2), (3, 0)]), P("x", "y")),
     "psum_scatter": (lambda v: psum_scatter(v, "y", tiled=True), P(("x", "y"))),
     "all_to_all, tiled": (lambda v: all_to_all(v, "y", 0, 1, tiled=True), P(("x", "y"))),
@@ -49,6 +54,34 @@ def test_the_matrix_of_a_linear_collective(mesh, lies, close, name):
     close(dot, (B.ravel() @ matrix).reshape(out.shape))
     transposed = plait.linear_transpose(m, A)(ct)
     close(transposed[0], want)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("tiled", [True, False])
+def test_what_is_gathered_for_all_counts_once(mesh, close, axis, tiled):
+    """Inside of the map its gradient is that of the function without devices; that of a result that
+    varies is counted by each device."""
+    names = ("x", "y")
+
+    def inside(to, how):
+        def loss(v):
+            return (how(all_gather(v, names, axis=axis, tiled=tiled, to=to)) ** 2).sum()
+
+        return shard_map(plait.grad(loss), mesh=mesh, in_specs=P(names), out_specs=P(names))
+
+    close(inside("invarying", lambda v: v)(A), 2 * A)
+    close(inside("varying", lambda v: v)(A), 8 * 2 * A)
+    gathered = shard_map(
+        lambda v: all_gather(v > 0, names, tiled=True, to="invarying"),
+        mesh=mesh, in_specs=P(names), out_specs=P(),
+    )  # fmt: skip
+    assert gathered(A).dtype == bool
+    np.testing.assert_array_equal(gathered(A), A > 0)
+    with pytest.raises(plait.errors.ArgumentError, match="axis_index_groups"):
+        shard_map(
+            lambda v: all_gather(v, "y", axis_index_groups=[[0, 1], [2, 3]], to="invarying"),
+            mesh=mesh, in_specs=P(names), out_specs=P(),
+        )(A)  # fmt: skip
 
 
 @pytest.mark.parametrize("extreme", [pmax, pmin])

@@ -241,6 +241,18 @@ OPTIONS = [
 ]
 
 
+def test_programs_that_compile_fast_need_not_be_kept(folder):
+    with plait.config(cache_seconds=1e6):
+        assert run()[:2] == (1, 0) and run()[:2] == (1, 0)
+        assert entries(folder) == []
+    assert run()[:2] == (1, 0) and len(entries(folder)) == 1
+    with plait.config(cache_seconds=1e6):
+        assert run()[:2] == (0, 1)  # what is kept is loaded
+    for bad in (-1.0, "soon", True):
+        with pytest.raises(plait.PlaitError, match="cache_seconds"):
+            plait.config.cache_seconds = bad
+
+
 def test_options_are_part_of_the_key(folder):
     for options in [None, *OPTIONS]:
         assert run(compiler_options=options)[:2] == (1, 0), options

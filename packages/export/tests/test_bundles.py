@@ -66,6 +66,34 @@ def test_what_was_compiled_is_loaded(path):
     right(again.exported.call(X[:2], {"w": W}), X[:2])
 
 
+@pytest.mark.parametrize("entry", ["is there", "is gone", "is damaged"])
+def test_what_was_loaded_from_disk_is_saved_whole(tmp_path, entry):
+    """The runtime writes an executable without its machine code if it was loaded itself."""
+    kept, path = tmp_path / "kept", tmp_path / "model.plait"
+    f = lambda x, i: pnp.take(x, i, axis=0, mode="clip") + pnp.clip(i, 0, 3).sum()  # noqa: E731
+    at = np.array([1, 7], np.int32)
+    with plait.config(cache_dir=kept):
+        export(f)(X, at).compile()
+        plait.clear_caches()
+        again = export(f)(X, at)
+        with counting() as n:
+            again.compile()
+        assert (n["compile"], n["load"]) == (0, 1)
+        for file in kept.glob("*.xla"):
+            if entry == "is gone":
+                file.unlink()
+            elif entry == "is damaged":
+                file.write_bytes(file.read_bytes()[:-1] + b"!")
+        again.compile().save(path)
+        plait.clear_caches()
+        loaded = load_compiled(path, trusted=True)
+        with counting() as n:
+            got = loaded.call(X, at)
+        assert n["compile"] == 0
+    np.testing.assert_allclose(got, X[[1, 3]] + 4, rtol=1e-6)
+    plait.clear_caches()
+
+
 def test_other_sizes_are_refused(path, exported):
     for made in (load_compiled(path, trusted=True), exported.compile({"b": 4})):
         right(made.call(X, {"w": W}))

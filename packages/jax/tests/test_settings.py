@@ -146,6 +146,32 @@ def test_settings_that_plait_spells_differently():
     assert key_types.PRNGKey(0).dtype == np.uint32
 
 
+def test_settings_of_the_cache_on_disk(tmp_path, recwarn):
+    """They are Plait's, and each can be read as it was written."""
+    names = ("cache_dir", "cache_size", "cache_seconds")
+    before = {name: getattr(plait.config, name) for name in names}
+    try:
+        CONFIG.update("jax_compilation_cache_dir", str(tmp_path))
+        CONFIG.update("jax_enable_compilation_cache", False)
+        assert plait.config.cache_dir is None and CONFIG.jax_enable_compilation_cache is False
+        CONFIG.update("jax_enable_compilation_cache", True)
+        assert plait.config.cache_dir == str(tmp_path) and CONFIG.jax_enable_compilation_cache
+        for seconds in (0, 2.5):
+            CONFIG.update("jax_persistent_cache_min_compile_time_secs", seconds)
+            assert plait.config.cache_seconds == seconds
+            assert CONFIG.jax_persistent_cache_min_compile_time_secs == seconds
+        CONFIG.update("jax_compilation_cache_max_size", 1 << 20)
+        assert plait.config.cache_size == CONFIG.jax_compilation_cache_max_size == 1 << 20
+        CONFIG.update("jax_compilation_cache_max_size", -1)
+        assert plait.config.cache_size > 1 << 50 and CONFIG.jax_compilation_cache_max_size == -1
+        CONFIG.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        CONFIG.update("jax_persistent_cache_min_entry_size_bytes", 0)
+        assert not recwarn
+    finally:
+        for name, value in before.items():
+            setattr(plait.config, name, value)
+
+
 def test_a_setting_is_a_block_of_its_name(jax, monkeypatch):
     monkeypatch.setattr(settings, "_warned", {"jax_softmax_custom_jvp"})
     with jax.softmax_custom_jvp(True):

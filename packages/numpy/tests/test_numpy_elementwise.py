@@ -174,6 +174,8 @@ def test_complex_parts():
     for name in ("real", "imag", "conj", "angle", "isreal", "iscomplex"):
         same(both(getattr(pnp, name), x), getattr(np, name)(x), dtype=getattr(np, name)(x).dtype)
     assert pnp.iscomplexobj(z) and not pnp.iscomplexobj(1.0) and pnp.isrealobj(x)
+    for m in (pnp, np):  # numpy looks for a dtype, and None has none
+        assert m.iscomplexobj(None) is False and m.isrealobj(None) is True
     odd = np.array([complex(np.nan, 1), complex(1, np.inf), complex(1, 2)])
     for name in ("isnan", "isinf", "isfinite"):
         same(getattr(pnp, name)(odd), getattr(np, name)(odd))

@@ -456,3 +456,24 @@ def test_parts_of_an_empty_axis_are_filled():
     assert pnp.extract(none > 0, none, size=0).shape == pnp.extract(none > 0, none).shape == (0,)
     f = plait.jit(lambda c, x: pnp.compress(c, x, 1, size=2, fill_value=5))
     assert f(none > 0, matrix).tolist() == [[5, 5], [5, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_variances_have_the_dtype_that_is_asked_for(name, dtype):
+    """Also a complex one, and what is computed is as exact as that dtype."""
+    rows = np.array([1.5, 2.6, 7.1])
+    for have in ("int32", "float32", "complex64"):
+        x = (rows + (1j * rows[::-1] if have == "complex64" else 0)).astype(have)
+        got, want = getattr(pnp, name)(x, dtype=dtype), getattr(np, name)(x.astype("complex128"))
+        assert got.dtype == np.dtype(dtype)
+        tolerance = {"float16": 1e-3, "float32": 1e-6, "complex64": 1e-6}.get(dtype, 1e-13)
+        np.testing.assert_allclose(np.asarray(got, "complex128"), want, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_variances_are_not_integers(name):
+    """The root of a variance that was cut off would be wrong, in whatever dtype."""
+    for x in (np.array([1.5, 2.6, 7.1]), np.array([1, 2, 7])):
+        with pytest.raises(TypeError, match=f"{name}: dtype must be a float or complex dtype"):
+            getattr(pnp, name)(x, dtype="int32")

@@ -8,7 +8,15 @@ import pytest
 
 import plait
 from plait.errors import PlacementError
-from plait_sharding import AUTO, MissingMesh, device_put, with_sharding_constraint
+from plait_sharding import (
+    AUTO,
+    MissingMesh,
+    NamedSharding,
+    PartitionSpec,
+    device_put,
+    make_mesh,
+    with_sharding_constraint,
+)
 
 A = np.arange(64, dtype=np.float32).reshape(8, 8)
 SHAPE = plait.ShapeDtypeStruct((8, 8), "float32")
@@ -78,3 +86,43 @@ def test_mistakes(mesh, told):
     told(lambda: AUTO(3), "needs a mesh")
     told(lambda: device_put(A, AUTO), "AUTO", "not a device")
     told(lambda: with_sharding_constraint(A, AUTO(mesh)), "AUTO", "not a sharding")
+
+
+SPELLED = {
+    "one device": ((1, 1), ("x", "y")),
+    "rows": ((8, 1), ("x", "y")),
+    "columns": ((1, 8), ("x",)),
+}
+"""Meshes with axes of size 1, and a spec that names one."""
+
+
+@pytest.mark.parametrize("name", SPELLED)
+@pytest.mark.parametrize("compiles", [True, False], ids=["jit", "eager"])
+def test_results_keep_the_names_of_axes_of_size_one(name, compiles, close):
+    """A step whose results are its next arguments finds its executable again."""
+    sizes, entries = SPELLED[name]
+    place = NamedSharding(make_mesh(sizes, ("x", "y")), PartitionSpec(*entries))
+    step = lambda v: v * 2 + 1  # noqa: E731
+    run = plait.jit(step) if compiles else step
+    x = device_put(A, place)
+    once = run(x)
+    with plait.events.counting() as n:
+        twice = run(once)
+    assert once.sharding.spec == twice.sharding.spec == place.spec and n.get("compile", 0) == 0, n
+    close(twice, step(step(A)))
+
+
+def test_results_that_lie_otherwise_have_names_of_their_own(lies, mesh, close):
+    x = device_put(A, lies("x", "y"))
+    first, turned, rows, told = plait.jit(
+        lambda v: (v[0], v.T, v.sum(1), with_sharding_constraint(v, lies("x")))
+    )(x)
+    assert turned.sharding == lies("y", "x") and rows.sharding == lies("x")
+    assert told.sharding == lies("x")
+    thin = make_mesh((8, 1), ("x", "y"))
+    y = device_put(A, NamedSharding(thin, PartitionSpec("x", "y")))
+    asked = NamedSharding(thin, PartitionSpec("x"))
+    kept = plait.jit(lambda v: v * 1, out_shardings=asked)(y)
+    assert kept.sharding.spec == asked.spec  # what is asked for is taken as it is written
+    assert plait.jit(lambda v: v.sum(1))(y).sharding.spec == PartitionSpec("x")
+    close(first, A[0])

@@ -148,9 +148,30 @@ def _platforms(value: Any) -> None:
     plait.config.update("platform", first or None)
 
 
+_folder: list[str] = []
+"""The folder of executables, while jax_enable_compilation_cache is False."""
+
+
 def _disk_cache(value: bool) -> None:
-    if not _typed("jax_enable_compilation_cache", value):
+    wanted = _typed("jax_enable_compilation_cache", value)
+    if not wanted and plait.config.cache_dir is not None:
+        _folder[:] = [plait.config.cache_dir]
         plait.config.update("cache_dir", None)
+    elif wanted and plait.config.cache_dir is None and _folder:
+        plait.config.update("cache_dir", _folder.pop())
+
+
+_UNLIMITED = 1 << 62
+
+
+def _cache_size(value: int | None) -> None:
+    size = _typed("jax_compilation_cache_max_size", value)
+    plait.config.update("cache_size", _UNLIMITED if size in (None, -1) else size)
+
+
+def _cache_seconds(value: float | None) -> None:
+    seconds = _typed("jax_persistent_cache_min_compile_time_secs", value)
+    plait.config.update("cache_seconds", 0.0 if seconds is None else seconds)
 
 
 def _devices(value: int) -> None:
@@ -160,13 +181,25 @@ def _devices(value: int) -> None:
 
 _SPELLED: dict[str, Callable[[Any], None]] = {
     "jax_default_matmul_precision": _precision,
+    "jax_compilation_cache_max_size": _cache_size,
     "jax_enable_compilation_cache": _disk_cache,
     "jax_enable_custom_prng": make_opaque_keys,
     "jax_num_cpu_devices": _devices,
+    "jax_persistent_cache_min_compile_time_secs": _cache_seconds,
     "jax_platforms": _platforms,
     "jax_platform_name": _platforms,
 }
 """Functions that write settings whose values differ from Plait's."""
+
+_SPOKEN: dict[str, Callable[[], Any]] = {
+    "jax_compilation_cache_max_size": lambda: (
+        -1 if plait.config.cache_size == _UNLIMITED else plait.config.cache_size
+    ),
+    "jax_enable_compilation_cache": lambda: plait.config.cache_dir is not None,
+    "jax_enable_custom_prng": opaque_keys,
+    "jax_persistent_cache_min_compile_time_secs": lambda: plait.config.cache_seconds,
+}
+"""Functions that read such settings, where JAX's name is not one of `plait.config`."""
 
 
 _OWN_NAMES = {
@@ -174,6 +207,8 @@ _OWN_NAMES = {
     "jax_platform_name": "platform",
     "jax_traceback_filtering": "traceback",
     "jax_compilation_cache_dir": "cache_dir",
+    "jax_compilation_cache_max_size": "cache_size",
+    "jax_persistent_cache_min_compile_time_secs": "cache_seconds",
     "jax_enable_compilation_cache": "cache_dir",
     "jax_disable_jit": "jit",
     "jax_enable_checks": "checks",
@@ -186,6 +221,9 @@ _OWN_NAMES = {
 
 
 _TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": (int, float), "str": str}
+
+_NOTHING = {"jax_persistent_cache_min_entry_size_bytes": -1}
+"""Values besides the default that mean what Plait does anyway."""
 
 _kept: dict[str, Any] = {}
 _warned: set[str] = set()
@@ -216,7 +254,12 @@ def _keep(name: str, value: object) -> None:
     value = _typed(name, value)
     _kept[name] = value
     kind, default = SETTINGS[name]
-    same = (None, default, kind.partition("|")[0] if default is None else default)
+    same = (
+        None,
+        default,
+        kind.partition("|")[0] if default is None else default,
+        _NOTHING.get(name),
+    )
     if value in same or name in _warned:  # the first word of a guard, "allow", means the same
         return
     _warned.add(name)
@@ -284,8 +327,8 @@ class _Config:
     def __getattr__(self, name: str) -> Any:
         if name in _BLOCKS:
             return _open.values[name]
-        if name == "jax_enable_custom_prng":
-            return opaque_keys()
+        if name in _SPOKEN:
+            return _SPOKEN[name]()
         if name in SETTINGS and not _plaits(name):
             return _kept.get(name, SETTINGS[name].default)
         return getattr(plait.config, name)

@@ -1,7 +1,9 @@
 """`jax.typeof`: types that all have a sharding, over the axes of an abstract mesh, as in JAX.
 
 In Plait `typeof(x).sharding` is None for values that no explicit axis divides, and its mesh has
-devices.  Code written for JAX reads `.spec` and `.mesh` of every type.
+devices.  Code written for JAX reads `.spec` and `.mesh` of every type.  The mesh of an array is the
+one that it lies on.  A program does not depend on the meshes of its arguments, so the type of a
+traced value has the mesh in context.
 
 Invariant: a sharding from here stands for the type's own division wherever Plait is given it; where
 that is None, it says nothing.  Types derived from one of `jax.typeof` are Plait's.
@@ -11,6 +13,7 @@ from typing import Any
 
 import plait
 from plait.ext import Aval
+from plait.ext.values import Array
 
 __all__ = ["TypeSharding", "typeof"]
 
@@ -55,22 +58,25 @@ class Type(Aval):
 
     Attributes:
       plain: Plait's type, which operations and programs use.
+      mesh: the abstract mesh that an array of this type lies on; None if it lies on no mesh, and
+        for values that are traced, whose type does not depend on where they lie.
     """
 
-    __slots__ = ("plain",)
+    __slots__ = ("plain", "mesh")
     plain: Aval
-    _views: "dict[Aval, Type]" = {}
+    mesh: plait.sharding.AbstractMesh | None
+    _views: "dict[tuple[Aval, Any], Type]" = {}
 
     @classmethod
-    def of(cls, plain: Aval) -> "Type":
-        """Return the view of a type, the same object for the same type."""
-        found = cls._views.get(plain)
+    def of(cls, plain: Aval, mesh: Any = None) -> "Type":
+        """Return the view of a type, the same object for the same type and mesh."""
+        found = cls._views.get((plain, mesh))
         if found is None:
             found = object.__new__(cls)
             for name in Aval.__slots__:
                 setattr(found, name, getattr(plain, name))
-            found.plain = plain
-            found = cls._views.setdefault(plain, found)
+            found.plain, found.mesh = plain, mesh
+            found = cls._views.setdefault((plain, mesh), found)
         return found
 
     @property
@@ -79,11 +85,12 @@ class Type(Aval):
 
     @property
     def sharding(self) -> TypeSharding:
-        """The sharding over the mesh of the division, else over the mesh in context."""
+        """The sharding over the mesh of the division, else that of the array or in context."""
         division: Any = self.division
         if division is None:
             spec = plait.P(*[None] * self.ndim)
-            return TypeSharding(plait.sharding.get_abstract_mesh(), spec, None)
+            mesh = plait.sharding.get_abstract_mesh() if self.mesh is None else self.mesh
+            return TypeSharding(mesh, spec, None)
         return TypeSharding(division.mesh.abstract_mesh, division.spec, division)
 
     def with_vma(self, axes: frozenset[str]) -> Aval:
@@ -106,16 +113,24 @@ class Type(Aval):
         return f"{self.dtype.name}[{','.join(sizes)}]"
 
     def __eq__(self, other: object) -> bool:
-        return other is self or other is self.plain
+        return (other.plain if isinstance(other, Type) else other) is self.plain
 
     def __hash__(self) -> int:
         return hash(self.plain)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Type.of, (self.plain,)
+        return Type.of, (self.plain, self.mesh)
 
 
 def typeof(x: object) -> Any:
     """Return the type of an array, a traced value or a Python number."""
     found = plait.typeof(x)
-    return Type.of(found) if found.__class__ is Aval else found
+    if found.__class__ is not Aval:
+        return found
+    return Type.of(found, _mesh_of(x) if isinstance(x, Array) else None)
+
+
+def _mesh_of(x: Array) -> Any:
+    """Return the abstract mesh that an array lies on, if one does; else None."""
+    place = x.sharding
+    return place.mesh.abstract_mesh if isinstance(place, plait.NamedSharding) else None

@@ -100,6 +100,15 @@ def _bytes(x: Any) -> int:
 _bytes.__name__ = "a number of bytes"
 
 
+def _seconds(x: Any) -> float:
+    if isinstance(x, bool) or not float(x) >= 0:
+        raise ValueError(x)
+    return float(x)
+
+
+_seconds.__name__ = "a number of seconds, not below 0"
+
+
 def named_numbers(text: str) -> dict[str, int]:
     """Return the numbers of a text such as "reduction.longest=4,attention.tile=32"."""
     parts = [part.split("=") for part in text.replace(" ", "").split(",") if part]
@@ -233,6 +242,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _bytes,
         "bytes that they may take there; the longest unused are removed",
     ),
+    "cache_seconds": (
+        0.0,
+        _seconds,
+        "seconds that compiling must take for the executable to be kept there",
+    ),
     "tier": (
         "full",
         _one_of("full", "fast", "both"),
@@ -320,6 +334,7 @@ _BYSTANDERS = frozenset(
         "platform",
         "cache_dir",
         "cache_size",
+        "cache_seconds",
         "keep_memory",
         *GUARDS,
     )  # fmt: skip
@@ -372,6 +387,7 @@ class Config:
     default_matmul_precision: str
     cache_dir: str | None
     cache_size: int
+    cache_seconds: float
     source_lines: bool
     tier: str
 

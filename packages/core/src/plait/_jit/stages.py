@@ -367,7 +367,7 @@ class Compiled(_Stage):
 
         there = settled(module, loaded, self._asked)
         self._wanted = there[len(self._traced.captured) :]
-        self._run = Executable(refuse, [], result_keys(program, module, loaded))
+        self._run = Executable(refuse, [], result_keys(program, module, loaded, there))
         self._loaded, self._way = loaded.executable, refuse
 
     def __call__(self, *args: Any, **kwargs: object) -> Any:

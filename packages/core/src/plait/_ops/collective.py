@@ -30,7 +30,7 @@ from ..typing import Array
 from .composed import true_divide
 from .dynamic_slicing import dynamic_index_in_dim
 from .elementwise import eq, select
-from .shape import convert, expand_dims, fill, moveaxis, normal_axis, reshape
+from .shape import broadcast_to, convert, expand_dims, fill, iota, moveaxis, normal_axis, reshape
 from .static_arguments import fixed_each
 
 __all__ = [
@@ -322,14 +322,24 @@ def all_gather(
       axis_index_groups: as of `psum`, of one size.
       axis: the new axis of the result, or the old one.
       tiled: True to join along the old axis.
-      to: "varying" or "reduced"; either gives the same result, since the type is inferred.
+      to: "varying" or "reduced", which give the same result; or "invarying", for one whose type
+        says that it is the same everywhere, so that its cotangent counts once.
 
-    Raises AxisError for unbound names and axes out of range.
+    "invarying" adds up pieces beside zeros: it moves up to twice as many bytes, and -0.0 may come
+    as 0.0.
+
+    Raises AxisError for unbound names and axes out of range, ArgumentError for groups in a result
+    that does not vary.
     """
     names = _names(axis_name)
     steps, how = _steps("all_gather", names, axis_index_groups)
-    if to not in ("varying", "reduced"):
+    if to not in ("varying", "reduced", "invarying"):
         raise ArgumentError(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
+    if to == "invarying" and axis_index_groups is not None:
+        raise ArgumentError(
+            'all_gather to "invarying" gives one result, and axis_index_groups one for each group',
+            fix="leave one of them out",
+        )
 
     def one(v: Value) -> Any:
         v = _own(as_value(v), names)
@@ -339,7 +349,20 @@ def all_gather(
             y = all_gather_(y, name=name, axis=at, size=size, **how)
         return y
 
-    return map_tree(one, x)
+    def same(v: Value) -> Any:
+        v = _own(as_value(v), names)
+        at = normal_axis(axis, v.aval.ndim + (not tiled))
+        row = expand_dims(v, at)
+        total = product(tuple([size for _, size in steps]))
+        shape = tuple([total if i == at else n for i, n in enumerate(row.aval.shape)])
+        mine = eq(iota(np.int32, shape, at), axis_index(axis_name))
+        rows: Any = psum(select(mine, broadcast_to(row, shape), 0), axis_name)
+        if tiled:
+            sizes = [n * total if i == at else n for i, n in enumerate(v.aval.shape)]
+            rows = reshape(rows, tuple(sizes))
+        return convert(rows, v.aval.dtype)
+
+    return map_tree(same if to == "invarying" else one, x)
 
 
 def psum_scatter(

@@ -106,6 +106,14 @@ def loaded(path: str, load: Callable[[bytes], Any]) -> Any:
     return found
 
 
+def contents(path: str) -> bytes | None:
+    """Return the bytes of the executable at a path; None if no usable entry exists."""
+    try:
+        return _read(path)
+    except (ValueError, OSError):
+        return None
+
+
 def keep(path: str, serialize: Callable[[], bytes]) -> None:
     """Write an executable to the entry at a path, if it can be serialized."""
     try:

@@ -9,6 +9,7 @@ keys that it was made for: the runtime does not check dtypes, so these keys are 
 """
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import events
 from .._base import code_memory, jaxlib_api, lazy
+from .._base.config import config
 from .._base.errors import PlacementError, PlaitError, RuntimeFailure, RuntimeRefusal
 from .._core import forks
 from .._core.buffers import client, device_list, devices, first, handler, local, owners, platform
@@ -61,12 +63,14 @@ class Loaded(NamedTuple):
       tiles: how each result is tiled; None for a module of one device.
       chosen: how each argument is tiled, if the compiler chose some of them.
       meets: whether the devices of a run may wait for one another.
+      entry: the path of the entry on disk that it was loaded from; None if it was compiled.
     """
 
     executable: Any
     tiles: list[Any] | None
     chosen: list[Any] | None = None
     meets: bool = True
+    entry: str | None = None
 
 
 _loaded: "OrderedDict[Any, Loaded]" = OrderedDict()
@@ -243,8 +247,11 @@ def _refused(
     )
 
 
-def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
-    """Return a module compiled, or loaded from disk if a process has compiled it before."""
+def _compiled(module: Module, ids: tuple[int, ...], asked: Options, anew: bool = False) -> Loaded:
+    """Return a module compiled, or loaded from disk if a process has compiled it before.
+
+    With `anew` it is not loaded.
+    """
     where = device_list(ids)
     fast = _fast_flags(asked, module)
     options = _compile_options(ids, asked, module)
@@ -252,26 +259,28 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     once = module.callbacks or module.questions
     if not once and _together(ids) is None:  # whether other processes can load these is untested
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
-    if path is not None:
+    if path is not None and not anew:
         made = disk_cache.loaded(
             path,
             lambda data: jaxlib_api.load_again(client(), data, module.code, where, options),
         )
     if made is None:
+        began = time.perf_counter()
         try:
             code = kept_apart(module.code, len(ids) if platform() == "cpu" else 0)
             with lazy.later("_xla.patience").waiting_for(module.name, module.equations):
                 made = jaxlib_api.load(client(), code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure as e:
             if jaxlib_api.lacks_fast_flag(e, fast):
-                return _compiled(module, ids, asked)
+                return _compiled(module, ids, asked, anew)
             raise _refused(e, module, ids, where, asked) from e
         events.happened("compile", module)
         for question in module.questions:
             if question.failure is not None:
                 raise question.failure
-        if path is not None:
+        if path is not None and time.perf_counter() - began >= config.cache_seconds:
             disk_cache.keep(path, made.serialize)
+        path = None
     else:
         events.happened("load", module)
     code_memory.watch.compiled()
@@ -279,9 +288,9 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
     tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
     meets = len(ids) > 1 and jaxlib_api.meets(made)
     if not module.chosen:
-        return Loaded(made, tiles, None, meets)
+        return Loaded(made, tiles, None, meets, path)
     given = jaxlib_api.parameter_shardings(made) if len(ids) > 1 else []
-    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given], meets)
+    return Loaded(made, tiles, [jaxlib_api.tiles(s) for s in given], meets, path)
 
 
 def serialized(module: Module) -> bytes:
@@ -290,8 +299,15 @@ def serialized(module: Module) -> bytes:
     `loaded_again` and `executable_again` load it where `circumstances` are the same.  Raises
     RuntimeFailure where the runtime cannot write it.
     """
+    loaded = load(module)
+    if loaded.entry is not None:
+        # The runtime writes an executable without its machine code if it was loaded itself.
+        data = disk_cache.contents(loaded.entry)
+        if data is not None:
+            return data
+        loaded = _compiled(module, _ids(module), USUAL.single(), anew=True)
     try:
-        return load(module).executable.serialize()
+        return loaded.executable.serialize()
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise RuntimeFailure(
             f"the runtime cannot write this executable: {(str(e).splitlines() or [''])[0]}",
@@ -513,21 +529,44 @@ def bound(
     if stay:
         run = moving(run, stay)
     run = guarded(run, program)
-    outs = result_keys(program, module, loaded)
+    outs = result_keys(program, module, loaded, keys)
     return Executable(run, [handler(k) for k in outs], outs)
 
 
-def result_keys(program: Program, module: Module, loaded: Loaded) -> list[Key]:
-    """Return the dispatch keys of the results of a compiled module."""
+def result_keys(program: Program, module: Module, loaded: Loaded, keys: Sequence[Key]) -> list[Key]:
+    """Return the dispatch keys of the results of a compiled module.
+
+    `keys` are those of the arguments.
+    """
     outs = program.out_avals
     if module.place is None:
         return [*outs]
     # Without results, the compiler reports the tiling of its empty tuple.
     tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
+    given = _spelled(keys)
     return [
-        Placed(a, _where(module, told, t, a))
+        Placed(a, _as_given(given, _where(module, None, t, a), a) if told is None else told)
         for a, told, t in zip(outs, module.results, tiles, strict=True)
     ]
+
+
+def _spelled(keys: Sequence[Key]) -> dict[tuple[Any, str, int], Any]:
+    """Return the first placement of the arguments for each place, tiling and number of axes."""
+    found: dict[tuple[Any, str, int], Any] = {}
+    for k in keys:
+        if k.placement is not None and not is_chosen(k):
+            ndim = k.aval.ndim
+            found.setdefault((k.placement.place, k.placement.tiling(ndim), ndim), k.placement)
+    return found
+
+
+def _as_given(given: dict[tuple[Any, str, int], Any], placement: Any, aval: Aval) -> Any:
+    """Return the placement of an argument that places a result alike, else `placement`.
+
+    Names of mesh axes of size 1 are not in a tiling.  A step of training returns its parameters
+    with the names that they came with, so the next step finds the same executable.
+    """
+    return given.get((placement.place, placement.tiling(aval.ndim), aval.ndim), placement)
 
 
 def _where(

@@ -307,7 +307,7 @@ def _read(x: Any) -> Any:
 
 
 def iscomplexobj(x: ArrayLike) -> bool:
-    """Return whether an array (or scalar, or the type of one) has a complex dtype.
+    """Return whether an array (or scalar, or the type of one) has a complex dtype; False for None.
 
     As numpy.iscomplexobj.
 
@@ -317,6 +317,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
     >>> plait.numpy.iscomplexobj(np.array([1j]))
     True
     """
+    if x is None:
+        return False
     dtype = getattr(x, "dtype", None)  # types have no values, but a dtype
     return category(_read(x).aval.dtype if dtype is None else dtype) == COMPLEX
 

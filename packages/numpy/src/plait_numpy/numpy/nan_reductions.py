@@ -225,7 +225,7 @@ def nanvar(
     4.0
     """
     x = value(a)
-    _keeps_nan("nanvar", x, dtype)
+    dtype = None if dtype is None else types.inexact_dtype("nanvar", dtype)
     where = _also(where, x)
     correction = correction_of(ddof, correction)
     out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
@@ -255,6 +255,7 @@ def nanstd(
     >>> float(plait.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
     2.0
     """
+    dtype = None if dtype is None else types.inexact_dtype("nanstd", dtype)
     return el.sqrt(
         nanvar(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     )

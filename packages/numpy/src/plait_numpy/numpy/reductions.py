@@ -296,8 +296,10 @@ def correction_of(ddof: Any, correction: Any) -> Any:
 
 
 def _float_dtype(x: Value, dtype: np.dtype | None) -> np.dtype:
-    """Return the dtype to compute a mean in: single precision at least."""
+    """Return the dtype to compute a mean in: single precision at least, complex if `x` is."""
     have = types.dtype_of(dtype) if dtype is not None else x.aval.dtype
+    if x.aval.category == types.COMPLEX:
+        have = np.promote_types(have, np.complex64)
     if types.category(have) not in (types.FLOATING, types.COMPLEX):
         return types.default_dtype(types.FLOATING)
     return np.dtype(np.float32) if have.itemsize < 4 else have
@@ -316,8 +318,8 @@ def _var(
 ) -> Any:
     x = value(a)
     wide = _float_dtype(x, dtype)
-    result = dtype or (x.aval.dtype if x.aval.inexact else wide)
-    x = sh.convert(x, wide if x.aval.category != types.COMPLEX else x.aval.dtype)
+    result = dtype or (x.aval.dtype if x.aval.category == types.FLOATING else None)
+    x = sh.convert(x, wide)
     if mean is None:
         mean = reduction.mean(x, axis, keepdims=True, where=where)
     rest = el.sub(x, mean)
@@ -330,8 +332,7 @@ def _var(
     count = reduction.sum_(ones, axis, keepdims=keepdims, where=where)
     free = el.sub(count, correction)
     out = el.div(total, el.select(el.gt(free, 0), free, np.nan))
-    real = out.aval.dtype if types.category(result) == types.COMPLEX else result
-    return sh.convert(out, real)
+    return out if result is None else sh.convert(out, result)
 
 
 @dispatched
@@ -345,15 +346,16 @@ def var(
     Args:
       a: any shape; integers and booleans become the default float.
       axis: None (all), an int, or a tuple of ints.
-      dtype: dtype of the result; floats narrower than float32 are still computed in float32.
+      dtype: dtype of the result, float or complex; floats narrower than float32 are still
+        computed in float32.
       out: must be None.
       ddof: subtracted from the number of elements; `correction` is another name for it.
       keepdims: whether to keep the axes, with size 1.
       where: mask of the elements that count; broadcasts with `a`.
       mean: the mean with the axes kept, if already computed.
 
-    Raises AxisError for an axis that `a` lacks, TypeRule if both `ddof` and `correction` are given.
-    As numpy.var.
+    Raises AxisError for an axis that `a` lacks, OperandTypeError for an integer dtype, TypeRule if
+    both `ddof` and `correction` are given.  As numpy.var.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.var(np.array([8.0, 4.0])))
@@ -361,7 +363,7 @@ def var(
     """
     unwritten(out)
     correction = correction_of(ddof, correction)
-    dtype = None if dtype is None else types.asked_dtype(dtype)
+    dtype = None if dtype is None else types.inexact_dtype("var", dtype)
     axis = sh.given_axes(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
@@ -376,14 +378,15 @@ def std(
 
     As numpy.std.
 
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    OperandTypeError for an integer dtype.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.std(np.array([8.0, 4.0])))
     2.0
     """
     how: Any = dict(where=where, mean=mean, correction=correction)
-    result = types.asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
+    result = types.inexact_dtype("std", dtype) if dtype is not None else value(a).aval.dtype
     if types.category(result) != types.FLOATING or result.itemsize >= 4:
         return el.sqrt(var(a, axis, dtype, out, ddof, keepdims, **how))
     # The deviation may fit in a float16 where its square does not.
