@@ -88,7 +88,7 @@ class _Walk:
     def __init__(self, cpus: int, functions: Sequence[IrOperation]) -> None:
         self.cpus = cpus
         self.functions = {str(f.attributes["sym_name"])[1:-1]: f for f in functions
-                          if f.name == "func.func"}  # fmt: skip
+                          if f.name == "func.func" and len(f.regions[0].blocks)}  # fmt: skip
         self.calls: Counter[str] = Counter()
         self.named: set[str] = set()
         """Functions that are not only called where the walk comes by."""
@@ -113,15 +113,17 @@ class _Walk:
         The compiler inlines calls.  So a function with one call is walked there.  One with several
         is walked once they all have been, with arguments that may be any of their operands.
         """
-        self.body("main", ())
+        for name in self.functions:
+            if not self.calls[name] and name not in self.named:
+                self.body(name, repeat(NOTHING if name == "main" else UNKNOWN))
         waiting = [n for n in self.functions if n in self.named or self.calls[n] > 1]
         while waiting:
             ready = [n for n in waiting if len(self.given[n]) == self.calls[n]]
-            for name in ready or waiting:  # some are called by functions that nothing calls
-                is_known = ready and name not in self.named
-                given = zip(*self.given[name]) if is_known else repeat([UNKNOWN])
-                self.body(name, map(any_of, given))
-            waiting = [n for n in waiting if ready and n not in ready]
+            assert ready  # functions do not call themselves
+            for name in ready:
+                known = name not in self.named
+                self.body(name, map(any_of, zip(*self.given[name])) if known else repeat(UNKNOWN))
+            waiting = [n for n in waiting if n not in ready]
 
     def _count(self, op: IrOperation, is_met: bool) -> None:
         """Count the calls inside of an operation; `is_met` is whether the walk comes by them."""
@@ -140,14 +142,14 @@ class _Walk:
     def body(self, name: str, marks: Iterable[Mark]) -> None:
         """Walk over the body of a function whose arguments have these marks."""
         (b,) = self.functions[name].regions[0].blocks
-        self.marks.update(zip(b.arguments, marks, strict=False))
+        self.marks.update(zip(b.arguments, marks, strict=False))  # some repeat one without end
         self.block(b, ())
 
     def call(self, op: IrOperation) -> None:
         """Walk over the function of a call, if there is no other call of it."""
         name = _callee(op)
         marks = [self.mark(x) for x in op.operands]
-        if self.calls[name] > 1 or name in self.named:
+        if self.calls[name] > 1 or name in self.named or name not in self.functions:
             self.given[name].append(marks)
             self.marks.update(dict.fromkeys(op.results, UNKNOWN))
             return

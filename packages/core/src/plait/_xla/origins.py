@@ -89,7 +89,7 @@ def value_of(m: Mark) -> float | None:
 
 
 def any_of(marks: Sequence[Mark]) -> Mark:
-    """Return the mark of a value that is one of several; constants are one if each is."""
+    """Return the mark of a value that is one of several; it is a constant if each is."""
     spread = any(m.spread for m in marks)
     if all(m.written for m in marks):
         return Mark(NUMBER, None, spread)
