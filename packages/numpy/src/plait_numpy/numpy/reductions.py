@@ -346,16 +346,16 @@ def var(
     Args:
       a: any shape; integers and booleans become the default float.
       axis: None (all), an int, or a tuple of ints.
-      dtype: dtype of the result, float or complex; floats narrower than float32 are still
-        computed in float32.
+      dtype: dtype of the result; floats narrower than float32 are still computed in float32, and
+        integers in the default float.
       out: must be None.
       ddof: subtracted from the number of elements; `correction` is another name for it.
       keepdims: whether to keep the axes, with size 1.
       where: mask of the elements that count; broadcasts with `a`.
       mean: the mean with the axes kept, if already computed.
 
-    Raises AxisError for an axis that `a` lacks, OperandTypeError for an integer dtype, TypeRule if
-    both `ddof` and `correction` are given.  As numpy.var.
+    Raises AxisError for an axis that `a` lacks, TypeRule if both `ddof` and `correction` are given.
+    As numpy.var.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.var(np.array([8.0, 4.0])))
@@ -363,7 +363,7 @@ def var(
     """
     unwritten(out)
     correction = correction_of(ddof, correction)
-    dtype = None if dtype is None else types.inexact_dtype("var", dtype)
+    dtype = None if dtype is None else types.asked_dtype(dtype)
     axis = sh.given_axes(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
