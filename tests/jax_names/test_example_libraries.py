@@ -159,3 +159,36 @@ def test_dropping(load):
         drop((), x)
     with pytest.raises(plait_jax.MissingName, match="stax.Conv"):
         stax.Conv(3, (2, 2))
+
+
+def test_states_as_trees_of_leaves_and_back(load):
+    jax, optimizers = load("jax"), load("jax.example_libraries.optimizers")
+    params = [{"w": START, "b": START[0]}, START[1]]
+    init, update, get = optimizers.momentum(0.1, mass=0.9)
+    state = update(0, params, init(params))
+    tree = optimizers.unpack_optimizer_state(state)
+    points, kind = jax.tree.flatten(tree)
+    assert kind == jax.tree.structure(params)
+    for point, x in zip(points, jax.tree.leaves(params), strict=True):
+        assert isinstance(point, optimizers.JoinPoint)
+        (kept,) = point
+        assert kept is point.subtree
+        np.testing.assert_allclose(kept[0], 0.9 * x)  # x - 0.1 * x
+        np.testing.assert_allclose(kept[1], x)
+    again = optimizers.pack_optimizer_state(tree)
+    assert jax.tree.structure(again) == jax.tree.structure(state)
+    jax.tree.map(np.testing.assert_array_equal, get(again), get(state))
+    with pytest.raises(TypeError, match="JoinPoint"):
+        optimizers.pack_optimizer_state(params)
+
+
+def test_a_state_of_another_structure_is_refused_where_it_is_made(load):
+    optimizers = load("jax.example_libraries.optimizers")
+
+    @optimizers.optimizer
+    def forgetful():
+        return lambda x: (x, x), lambda i, g, s: (s[0] - g,), lambda s: s[0]
+
+    init, update, _ = forgetful()
+    with pytest.raises(TypeError, match="same tree as `init`"):
+        update(0, START, init(START))

@@ -41,6 +41,12 @@ def test_results_are_not_written_into_arrays(name):
         lambda x: pnp.argsort(x, order="name"),
         lambda x: pnp.pad(x, 1, mode="mirrored"),
         lambda x: plait.scipy.ndimage.map_coordinates(x, [X], order=2),
+        lambda x: plait.scipy.ndimage.map_coordinates(x, [X], order=1, mode="grid-wrap"),
+        lambda x: plait.scipy.ndimage.map_coordinates(x, [X], order=1, mode="grid-mirror"),
+        lambda x: plait.scipy.ndimage.map_coordinates(x, [X], order=1, mode="grid-constant"),
+        lambda x: plait.scipy.linalg.eigh_tridiagonal(
+            x, x[1:], select="v", select_range=(0.0, 1.0), eigvals_only=True
+        ),
     ],
 )
 def test_methods_orders_and_modes(call):
@@ -53,4 +59,15 @@ def test_a_wrong_order_is_not_an_unsupported_one():
     for wrong in ("X", 3):
         with pytest.raises(ValueError, match="order") as caught:
             pnp.reshape(X, (3, 1), order=wrong)
+        assert not isinstance(caught.value, NotImplementedError)
+
+
+def test_a_wrong_mode_or_selection_is_not_an_unsupported_one():
+    for wrong in (
+        lambda: plait.scipy.ndimage.map_coordinates(X, [X], order=1, mode="grid"),
+        lambda: plait.scipy.linalg.eigh_tridiagonal(X, X[1:], select="w", eigvals_only=True),
+        lambda: plait.scipy.linalg.eigh_tridiagonal(X, X[1:], select="i", eigvals_only=True),
+    ):
+        with pytest.raises(ValueError, match="mode|select") as caught:
+            wrong()
         assert not isinstance(caught.value, NotImplementedError)

@@ -179,6 +179,10 @@ _ELSEWHERE = {
     "jax.random": "PRNGKey=:key_types.PRNGKey uniform=:lenient.uniform",
     "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
+    "jax.test_util": """
+        check_grads=:gradient_checking.check_grads check_jvp=:gradient_checking.check_jvp
+        check_vjp=:gradient_checking.check_vjp
+    """,
     "jax._src.checkify": """
         JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
     """,

@@ -18,10 +18,10 @@ import plait.numpy as pnp
 from plait import tree_util
 
 __all__ = [
-    "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads", "constant",
-    "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule", "momentum", "nesterov",
-    "optimizer", "piecewise_constant", "polynomial_decay", "rmsprop", "rmsprop_momentum", "sgd",
-    "sm3",
+    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",
+    "constant", "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule", "momentum",
+    "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant", "polynomial_decay",
+    "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
 ]  # fmt: skip
 
 Schedule = Callable[[Any], Any]
@@ -56,6 +56,57 @@ tree_util.register_pytree_node(
 )
 
 
+class JoinPoint:
+    """A leaf of a tree of states: what an optimiser keeps for one leaf of the parameters.
+
+    Attributes:
+      subtree: the tree that `init` returned for it, or a later one of the same structure.
+    """
+
+    __slots__ = ("subtree",)
+
+    def __init__(self, subtree: Any):
+        self.subtree = subtree
+
+    def __repr__(self) -> str:
+        return f"JoinPoint({self.subtree!r})"
+
+    def __iter__(self) -> Any:
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """Return a state as a tree like the parameters, whose leaves are JoinPoints; for files."""
+    return tree_util.tree_unflatten(opt_state.tree_def, list(map(JoinPoint, _states(opt_state))))
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """Return the state of a tree of JoinPoints: the inverse of `unpack_optimizer_state`.
+
+    Raises TypeError for other leaves.
+    """
+    points, tree = tree_util.tree_flatten(marked_pytree)
+    other = [p for p in points if not isinstance(p, JoinPoint)]
+    if other:
+        raise TypeError(
+            f"pack_optimizer_state was given a tree with the leaf {other[0]!r}: give it one whose "
+            "leaves are JoinPoints, as unpack_optimizer_state returns"
+        )
+    return _packed([p.subtree for p in points], tree)
+
+
+def _packed(states: list[Any], tree: object) -> OptimizerState:
+    """Return the state of the trees of all leaves, and of the structure of the parameters."""
+    flat = [tree_util.tree_flatten(s) for s in states]
+    return OptimizerState(tuple([tuple(f[0]) for f in flat]), tree, tuple([f[1] for f in flat]))
+
+
+def _states(state: OptimizerState) -> list[Any]:
+    """Return the tree of each leaf."""
+    pairs = zip(state.subtree_defs, state.packed_state, strict=True)
+    return [tree_util.tree_unflatten(kind, leaves) for kind, leaves in pairs]
+
+
 def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """Turn an optimiser of single arrays into one of trees; a decorator.
 
@@ -66,19 +117,9 @@ def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     def make(*args: Any, **kwargs: object) -> Optimizer:
         init, update, params = maker(*args, **kwargs)
 
-        def pack(states: list[Any], tree: object) -> OptimizerState:
-            flat = [tree_util.tree_flatten(s) for s in states]
-            return OptimizerState(
-                tuple([tuple(f[0]) for f in flat]), tree, tuple([f[1] for f in flat])
-            )
-
-        def unpack(state: OptimizerState) -> list[Any]:
-            pairs = zip(state.subtree_defs, state.packed_state, strict=True)
-            return [tree_util.tree_unflatten(kind, leaves) for kind, leaves in pairs]
-
         def init_all(x: Any) -> OptimizerState:
             leaves, tree = tree_util.tree_flatten(x)
-            return pack(list(map(init, leaves)), tree)
+            return _packed(list(map(init, leaves)), tree)
 
         def update_all(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
             leaves, tree = tree_util.tree_flatten(grads)
@@ -87,11 +128,20 @@ def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
                     f"the optimiser was made for parameters like {state.tree_def}, and was given "
                     f"gradients like {tree}"
                 )
-            pairs = zip(leaves, unpack(state), strict=True)
-            return pack([update(i, g, s) for g, s in pairs], tree)
+            pairs = zip(leaves, _states(state), strict=True)
+            new = _packed([update(i, g, s) for g, s in pairs], tree)
+            if new.subtree_defs != state.subtree_defs:
+                before, after = next(
+                    (a, b) for a, b in zip(state.subtree_defs, new.subtree_defs) if a != b
+                )
+                raise TypeError(
+                    f"the update of an optimiser returned a state like {after}, and was given one "
+                    f"like {before}: return the same tree as `init`"
+                )
+            return new
 
         def params_all(state: OptimizerState) -> Any:
-            return tree_util.tree_unflatten(state.tree_def, list(map(params, unpack(state))))
+            return tree_util.tree_unflatten(state.tree_def, list(map(params, _states(state))))
 
         return Optimizer(init_all, update_all, params_all)
 

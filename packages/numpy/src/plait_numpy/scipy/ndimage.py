@@ -27,6 +27,12 @@ from ..refusals import explained
 __all__ = ["map_coordinates"]
 
 _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
+_OF_SCIPY = {
+    "grid-wrap": 'use "wrap", which is the same here',
+    "grid-constant": 'use "constant", which is the same here',
+    "grid-mirror": 'use "reflect", which is the same',
+}
+"""Other modes of scipy -> what to write instead."""
 
 
 def _folded(i: Value, n: int, mode: str) -> Any:
@@ -135,6 +141,8 @@ def map_coordinates(
     x = value(input)
     if order not in (0, 1):
         raise Unsupported(f"map_coordinates of order {order}", fix="use order 0 or 1")
+    if mode in _OF_SCIPY:
+        raise Unsupported(f"map_coordinates of mode {mode!r}", fix=_OF_SCIPY[mode])
     if mode not in _MODES:
         raise ArgumentError(f"there is no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}")
     places = list(coordinates)

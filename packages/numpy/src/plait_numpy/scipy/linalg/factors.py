@@ -9,7 +9,7 @@ from typing import Literal as Exactly
 
 import numpy as np
 
-from plait.errors import ArgumentError, OperandTypeError
+from plait.errors import ArgumentError, OperandTypeError, Unsupported
 from plait.ext import Aval, Literal
 from plait.ext.control import fori_loop
 from plait.ext.ops import elementwise as el
@@ -276,13 +276,21 @@ def eigh_tridiagonal(
       tol, key: accepted for compatibility; eigenvalues have full precision, and nothing is random.
 
     Returns (w (..., k) ascending, v (..., n, k)), or w; by the routine for full matrices.
-    Raises TypeRule for other selections.  As scipy.linalg.eigh_tridiagonal.
+    Raises Unsupported for "v", and TypeRule for other selections.  As
+    scipy.linalg.eigh_tridiagonal.
 
     >>> import numpy as np, plait
     >>> d, e = np.array([1.0, 3.0]), np.zeros(1)
     >>> plait.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True).tolist()
     [1.0, 3.0]
     """
+    if select == "v":
+        raise Unsupported(
+            f"eigh_tridiagonal cannot select the values in {select_range}: their number, and so "
+            "the shape of the result, would depend on them",
+            fix='use "a" and choose among the results; or "i" and select_range, two numbers of '
+            "eigenvalues",
+        )
     if select not in ("a", "i") or (select == "i") != (select_range is not None):
         raise ArgumentError(
             f"eigh_tridiagonal cannot select {select!r} in {select_range}",
