@@ -325,7 +325,7 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that a change must pass: all packages together, then each of the parts.
 
-    It takes a quarter of an hour on two cores: it compiles fast, and leaves to `full` the cases
+    It takes some 18 minutes on two cores: it compiles fast, and leaves to `full` the cases
     that are marked wide.
     """
     if not session.posargs:
@@ -549,9 +549,9 @@ def with_tests() -> list[str]:
 @nox.parametrize("package", PACKAGES, ids=PACKAGES)
 def compiled(session: nox.Session, package: str) -> None:
     """A package's own tests at the full tier and without checks, installed as in `alone`: its wide
-    cases, and a quarter of those that `tests` runs; all of them with `-- --again=1`."""
+    cases, and an eighth of those that `tests` runs; all of them with `-- --again=1`."""
     install_alone(session, package)
-    pytest(session, f"full-{package}", "--again=4", f"packages/{package}/tests")
+    pytest(session, f"full-{package}", "--again=8", f"packages/{package}/tests")
 
 
 @nox.session
