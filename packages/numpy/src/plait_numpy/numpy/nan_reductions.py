@@ -225,7 +225,10 @@ def nanvar(
     4.0
     """
     x = value(a)
-    dtype = None if dtype is None else types.inexact_dtype("nanvar", dtype)
+    if not x.aval.inexact:  # without nan there is nothing to leave out
+        return var(x, axis, dtype, out, ddof, keepdims, where=where, mean=mean,
+                   correction=correction)  # fmt: skip
+    _keeps_nan("nanvar", x, dtype)
     where = _also(where, x)
     correction = correction_of(ddof, correction)
     out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
