@@ -141,6 +141,49 @@ def test_patterns_that_functions_make_once_they_are_inlined():
     assert not plait.jit(lambda x: passes(abs(x), 0.0))(F32(np.nan)).item()
 
 
+CROSSING = {  # a pattern that begins in a function or before it, and ends in it or after it
+    "into": lambda q, x, y: q(x / y, y),
+    "out of": lambda q, x, y: q(x, y) / y,
+    "into one of two calls": lambda q, x, y: q(x / y, y) + 0 * q(x, y),
+    "into both calls": lambda q, x, y: q(x / y, y) + 0 * q(x / y, x),
+    "from call to call": lambda q, x, y: q(q(x, y), y),
+    "through another function": lambda q, x, y: plait.jit(lambda a, b: q(a, b))(x / y, y),
+}
+
+
+@pytest.mark.parametrize("tier", ["full", "fast"])
+@pytest.mark.parametrize("way", CROSSING)
+def test_patterns_across_the_border_of_a_function(way, tier):
+    quotient = plait.jit(lambda x, y: x / y)
+    f = plait.jit(lambda x, y: CROSSING[way](quotient, x, y), tier=tier)
+    assert f(F32(1e30), F32(1e20)).item() == pytest.approx(1e-10)  # and not 1e30 / 1e40
+
+
+PLAIN = {
+    "one call": lambda q, x, y: q(x, y),
+    "two calls": lambda q, x, y: (q(x, y), q(y, x)),
+    "a call in a function": lambda q, x, y: plait.jit(lambda a, b: q(a, b))(x, y),
+}
+
+
+@pytest.mark.parametrize("way", PLAIN)
+def test_functions_of_arrays_are_left_as_they_are(way):
+    quotient = plait.jit(lambda x, y: x / y)
+    lowered = plait.jit(lambda x, y: PLAIN[way](quotient, x, y)).lower(*[np.ones(6, F32)] * 2)
+    code = lowered.module().code
+    assert "call @" in mlir.text(code)
+    assert apart.kept_apart(code, 1) == code
+
+
+def test_the_terms_of_a_depthwise_convolution_are_left_as_they_are():
+    names = ("NHWC", "HWIO", "NHWC")
+    f = plait.jit(lambda x, k: lax.conv_general_dilated(
+        x, k, (1, 1), "VALID", dimension_numbers=names, feature_group_count=4))  # fmt: skip
+    code = f.lower(np.ones((1, 6, 6, 4), F32), np.ones((3, 3, 1, 4), F32)).module().code
+    assert mlir.text(code).count("stablehlo.multiply") == 9
+    assert apart.kept_apart(code, 1) == code
+
+
 @pytest.mark.parametrize("tier", ["full", "fast"])
 @pytest.mark.parametrize(
     "f",

@@ -1,5 +1,4 @@
-"""Whether all processors share a module's products: by its types alone, and visible in what is
-compiled.
+"""All processors share the products of a module where its types say that this gains time.
 
 Invariant: results are those of numpy, whichever library computes them.
 """

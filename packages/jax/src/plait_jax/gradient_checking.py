@@ -3,8 +3,10 @@
 Invariant: Plait's own functions compare; only the step that is used where none is given differs.
 """
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from plait import tree_util
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
+Check = TypeVar("Check", bound=Callable[..., None])
 _STEP = 1e-3
 """The step for arrays of 32 bits; JAX's is 1e-4.
 
@@ -30,40 +33,21 @@ def _step(eps: float | None, args: Sequence[Any]) -> float | None:
     return _STEP if eps is None and all(k in _KINDS for k in kinds) else eps
 
 
-def check_grads(
-    f: Callable[..., Any],
-    args: Sequence[Any],
-    order: int,
-    modes: Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
-) -> None:
-    """Compare derivatives of `f` at `args` with finite differences, as `plait.check_grads` does."""
-    plait.check_grads(f, args, order, modes, atol, rtol, _step(eps, args))
+def _over_short_steps(check: Check) -> Check:
+    """Return a function that calls `check` with the step for its arguments."""
+    parameters = inspect.signature(check)
+
+    @functools.wraps(check)
+    def checked(*args: Any, **kwargs: Any) -> None:
+        try:
+            given = parameters.bind(*args, **kwargs).arguments
+        except TypeError:  # the function itself has the better error
+            return check(*args, **kwargs)
+        return check(**given | {"eps": _step(given.get("eps"), given["args"])})
+
+    return checked  # type: ignore[return-value]
 
 
-def check_jvp(
-    f: Callable[..., Any],
-    f_jvp: Callable[..., Any],
-    args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
-    err_msg: str = "",
-) -> None:
-    """Compare `f_jvp` with finite differences, as `plait.test_util.check_jvp` does."""
-    plait.test_util.check_jvp(f, f_jvp, args, atol, rtol, _step(eps, args), err_msg)
-
-
-def check_vjp(
-    f: Callable[..., Any],
-    f_vjp: Callable[..., Any],
-    args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
-    err_msg: str = "",
-) -> None:
-    """Compare `f_vjp` with finite differences, as `plait.test_util.check_vjp` does."""
-    plait.test_util.check_vjp(f, f_vjp, args, atol, rtol, _step(eps, args), err_msg)
+check_grads = _over_short_steps(plait.check_grads)
+check_jvp = _over_short_steps(plait.test_util.check_jvp)
+check_vjp = _over_short_steps(plait.test_util.check_vjp)

@@ -191,7 +191,7 @@ _SPELLED: dict[str, Callable[[Any], None]] = {
 }
 """Functions that write settings whose values differ from Plait's."""
 
-_SPOKEN: dict[str, Callable[[], Any]] = {
+_READERS: dict[str, Callable[[], Any]] = {
     "jax_compilation_cache_max_size": lambda: (
         -1 if plait.config.cache_size == _UNLIMITED else plait.config.cache_size
     ),
@@ -222,7 +222,7 @@ _OWN_NAMES = {
 
 _TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": (int, float), "str": str}
 
-_NOTHING = {"jax_persistent_cache_min_entry_size_bytes": -1}
+_NEUTRAL = {"jax_persistent_cache_min_entry_size_bytes": -1}
 """Values besides the default that mean what Plait does anyway."""
 
 _kept: dict[str, Any] = {}
@@ -258,7 +258,7 @@ def _keep(name: str, value: object) -> None:
         None,
         default,
         kind.partition("|")[0] if default is None else default,
-        _NOTHING.get(name),
+        _NEUTRAL.get(name),
     )
     if value in same or name in _warned:  # the first word of a guard, "allow", means the same
         return
@@ -327,8 +327,8 @@ class _Config:
     def __getattr__(self, name: str) -> Any:
         if name in _BLOCKS:
             return _open.values[name]
-        if name in _SPOKEN:
-            return _SPOKEN[name]()
+        if name in _READERS:
+            return _READERS[name]()
         if name in SETTINGS and not _plaits(name):
             return _kept.get(name, SETTINGS[name].default)
         return getattr(plait.config, name)

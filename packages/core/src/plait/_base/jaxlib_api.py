@@ -466,12 +466,13 @@ EFFORTS = {"exec_time_optimization_effort": float, "memory_fitting_effort": floa
 """Compiler options that are not flags but fields of the build options, and their types."""
 
 
-SHARED_PRODUCTS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
+SHARED_PRODUCTS = {_LIBRARY: ""}
 """Flags of the CPU compiler under which all processors share products and convolutions."""
-HAS_PRODUCTS_OF_ONE_THREAD = tuple(map(int, JAXLIB_VERSION.split(".")[:2])) < (0, 11) and next(
-    iter(SHARED_PRODUCTS)
-) not in os.environ.get("XLA_FLAGS", "")
-"""True for releases that compute them on one thread without these flags."""
+HAS_PRODUCTS_OF_ONE_THREAD = (
+    JAXLIB_VERSION.startswith("0.10.") and _LIBRARY not in os.environ.get("XLA_FLAGS", "")
+)  # fmt: skip
+"""True if the compiler computes them on one thread without these flags."""
 
 
 def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):

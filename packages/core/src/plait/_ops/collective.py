@@ -349,7 +349,7 @@ def all_gather(
             y = all_gather_(y, name=name, axis=at, size=size, **how)
         return y
 
-    def same(v: Value) -> Any:
+    def added_up(v: Value) -> Any:
         v = _own(as_value(v), names)
         at = normal_axis(axis, v.aval.ndim + (not tiled))
         row = expand_dims(v, at)
@@ -362,7 +362,7 @@ def all_gather(
             rows = reshape(rows, tuple(sizes))
         return convert(rows, v.aval.dtype)
 
-    return map_tree(same if to == "invarying" else one, x)
+    return map_tree(added_up if to == "invarying" else one, x)
 
 
 def psum_scatter(

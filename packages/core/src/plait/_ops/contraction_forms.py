@@ -116,13 +116,12 @@ class Merged:
 
     def in_words(self, x: Value, y: Value) -> Any:
         """Return the contraction of integers or booleans, summed as integers of 32 bits."""
-        kind = x.aval.dtype
+        kind, how = x.aval.dtype, self.how | {"out_dtype": INT32}
+        if kind.itemsize == INT32.itemsize:
+            return bitcast(self.summed(bitcast(x, INT32), bitcast(y, INT32), **how), kind)
         if kind == BOOL:
             x, y = convert(x, INT8), convert(y, INT8)
-        elif kind.itemsize == INT32.itemsize:
-            x, y = bitcast(x, INT32), bitcast(y, INT32)
-        sums = self.summed(x, y, **self.how | {"out_dtype": INT32})
-        return bitcast(sums, kind) if kind.itemsize == INT32.itemsize else convert(sums, kind)
+        return convert(self.summed(x, y, **how), kind)
 
     def exchanged(self, x: Value, y: Value) -> Any:
         """Return the transpose of the product of exchanged stacks of matrices."""

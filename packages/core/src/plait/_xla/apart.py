@@ -733,9 +733,13 @@ def _is_with_a_vector(op: IrOperation) -> bool:
     x, y = [v.type for v in op.operands]
     if not (x.has_static_shape and y.has_static_shape and op.result.type.has_static_shape):
         return True
-    found = re.search(r"contracting_dims = \[([\d, ]*)\] x", str(op))
-    if found is None:  # a convolution, or an outer product
-        return op.name != "stablehlo.convolution"
+    if op.name == "stablehlo.convolution":
+        return False
+    # The text of the attribute alone: that of an operation numbers all values of its function.
+    numbers = str(op.attributes["dot_dimension_numbers"])
+    found = re.search(r"lhs_contracting_dimensions = \[([\d, ]*)\]", numbers)
+    if found is None:  # an outer product
+        return True
     summed = math.prod(x.shape[int(a)] for a in found[1].split(",") if a.strip())
     whole = math.prod(op.result.type.shape) * summed
     return summed == 1 or whole in (math.prod(x.shape), math.prod(y.shape))

@@ -12,6 +12,7 @@ Others differ, but mostly by a factor that gains and losses share.
 Invariant: the gain depends on types, parameters and the number of processors alone.
 """
 
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -66,8 +67,9 @@ def of_convolution(x: Aval, y: Aval, out: Aval, dims: Any) -> float:
     return _saved(operations, x) - OF_A_RUN * runs / processors()
 
 
+@functools.cache
 def processors() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of processors that this process may use; the runtime counts once, too."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
