@@ -39,7 +39,8 @@ def pytest_collection_modifyitems(config, items):
 def run_again(items, n):
     """Return the cases that `--again=n` runs and those that it leaves out, by their names.
 
-    Those that compile at the full tier in every session would run the same way once more.
+    Those that compile at the full tier in every session would run the same way once more. If the
+    names choose none of a small package, the first runs: a run of no tests counts as failed.
     """
     again, left = [], []
     for item in items:
@@ -47,7 +48,7 @@ def run_again(items, n):
         same = item.get_closest_marker("full_tier") is not None
         leave = twice and (same or zlib.crc32(item.nodeid.encode()) % n)
         (left if leave else again).append(item)
-    return again, left
+    return (again, left) if again else (left[:1], left[1:])
 
 
 def mark_wide(items):

@@ -180,7 +180,8 @@ def test_of_a_sampled_test_one_case_in_some_is_run(n):
 
 
 def test_wide_cases_run_as_always_where_others_run_again(tmp_path):
-    """One in some of the others runs, and none that compiles at the full tier in every session."""
+    """One in some of the others runs, and none that compiles at the full tier in every session. If
+    the names choose none, the first runs."""
     (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text(encoding="utf-8"))
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  sampled\n  wide\n  full_tier\n")
     (tmp_path / "test_some.py").write_text(
@@ -200,6 +201,8 @@ def test_wide_cases_run_as_always_where_others_run_again(tmp_path):
     again = run("--again=4")
     assert 25 < again.pop("others") < 100
     assert again == {"wide": 200}
+    none = run("--again=1000000007", "test_some.py::test_others")  # a divisor that few names have
+    assert none == {"others": 1}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
