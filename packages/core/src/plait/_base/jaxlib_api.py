@@ -475,6 +475,17 @@ HAS_PRODUCTS_OF_ONE_THREAD = (
 """True if the compiler computes them on one thread without these flags."""
 
 
+_HEAP = "xla_multiheap_size_constraint_per_heap"
+
+
+def blocks_of_memory(size: int) -> dict[str, int]:
+    """Return the flags under which a program takes its memory in blocks of at most `size` bytes.
+
+    They are empty if the variable XLA_FLAGS says how it does.
+    """
+    return {} if _HEAP in os.environ.get("XLA_FLAGS", "") else {_HEAP: size}
+
+
 def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):
     """Compile StableHLO bytecode for a device list, and return the loaded executable.
 

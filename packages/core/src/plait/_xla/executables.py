@@ -30,7 +30,7 @@ from . import disk_cache
 from .apart import kept_apart
 from .guards import guarded
 from .inspection import placement_of
-from .module import Module, is_chosen, module_of
+from .module import BLOCK, Module, is_chosen, module_of
 from .runs import (
     as_flight,
     behind_flights,
@@ -160,7 +160,7 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
 
 def _key(module: Module, ids: tuple[int, ...], options: Options) -> tuple[Any, ...]:
     """Return what a loaded module is looked up by."""
-    return module.code, ids, options, module.chosen, module.shares_products
+    return module.code, ids, options, module.chosen, module.shares_products, module.splits_memory
 
 
 def _ids(module: Module) -> tuple[int, ...]:
@@ -182,6 +182,8 @@ def _compile_options(ids: tuple[int, ...], options: Options, module: Module | No
     flags = _fast_flags(options, module)
     if module is not None and module.shares_products and len(ids) == 1:
         flags |= jaxlib_api.SHARED_PRODUCTS
+    if module is not None and module.splits_memory:
+        flags |= jaxlib_api.blocks_of_memory(BLOCK)
     flags |= dict(options.flags)
     numbers = [devices()[i].id for i in ids]
     chosen = () if module is None else module.chosen

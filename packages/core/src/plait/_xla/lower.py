@@ -77,6 +77,7 @@ class Unit:
       counts_gains: whether `gain` decides how it is compiled.
       gain: nanoseconds that it runs faster with all processors for its products
         (`product_threads`).
+      values: the types of all results, by which memory is divided into blocks (`module.is_split`).
       within: with `locations`, that of the equation without programs which is being lowered, else
         None.  The operations that its rule, form or expansion consists of were made elsewhere, and
         perhaps for another call.
@@ -86,7 +87,7 @@ class Unit:
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled", "formed", "unformed", "within", "counts_gains", "gain",
+        "_ruled", "formed", "unformed", "within", "counts_gains", "gain", "values",
     )  # fmt: skip
     module: Any
     platforms: tuple[str, ...]
@@ -100,6 +101,7 @@ class Unit:
     formed: bool
     counts_gains: bool
     gain: float
+    values: list[Aval]
 
     def __init__(
         self,
@@ -131,6 +133,7 @@ class Unit:
         self.unformed: set[Any] = set()
         self.within: Any = None
         self.counts_gains, self.gain = HAS_PRODUCTS_OF_ONE_THREAD and self.formed, 0.0
+        self.values = []
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -306,7 +309,10 @@ class Emitter:
             )
         types = [type_of(t) for t in outs]
         o = self.create(name, types, inputs, attributes or None, None, 0, self.where, self.ip)
-        return o.result if len(outs) == 1 else list(o.results)
+        if len(outs) == 1:
+            return o.result
+        self.unit.values += outs  # a routine may need more memory for its work than for its results
+        return list(o.results)
 
     def _with_regions(
         self,
@@ -518,7 +524,7 @@ class Emitter:
             return constants[key]
 
         find, locations = lower_rules.find, self.unit.locations
-        formed, unformed = self.unit.formed, self.unit.unformed
+        formed, unformed, values = self.unit.formed, self.unit.unformed, self.unit.values
         for e in live_equations(p.eqns, p.outputs):
             prim = e.prim
             outermost = locations and self.unit.within is None
@@ -554,6 +560,7 @@ class Emitter:
             else:
                 env[e.outputs[0]] = out
             for o in e.outputs:
+                values.append(o.aval)
                 if o.aval.division is not None:
                     env[o] = o.aval.division.obeyed(self, env[o], o.aval)
             if outermost:

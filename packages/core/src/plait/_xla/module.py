@@ -23,6 +23,11 @@ from .lower import I32, Emitter, Unit
 from .mlir import type_of
 from .physical import laid_out, physical_key
 
+BLOCK = (1 << 25) - (1 << 16)
+"""Bytes that the GNU C library keeps when they are freed, with its own numbers beside them."""
+MOST = 1 << 31
+"""The most bytes of all values of a module that takes its memory in such blocks."""
+
 
 class Module:
     """A lowered program.
@@ -37,12 +42,13 @@ class Module:
       questions: the placement queries that are answered when it is compiled.
       has_one_zero: whether it has numbers of a type without a negative zero.
       shares_products: whether all processors should share its products (`product_threads`).
+      splits_memory: whether its memory comes in several blocks (`is_split`).
       name, equations: the name of the program, and the number of its equations.
     """
 
     __slots__ = (
         "code", "constants", "callbacks", "places", "results", "chosen", "questions",
-        "has_one_zero", "shares_products", "name", "equations",
+        "has_one_zero", "shares_products", "splits_memory", "name", "equations",
     )  # fmt: skip
     code: bytes
     constants: list[Any]
@@ -53,6 +59,7 @@ class Module:
     questions: Sequence[Question]
     has_one_zero: bool
     shares_products: bool
+    splits_memory: bool
     name: str
     equations: int
 
@@ -68,6 +75,8 @@ class Module:
         self.questions, self.has_one_zero = questions, mlir.has_one_zero(unit.module)
         self.shares_products = unit.gain > 0
         self.constants = [x for x in unit.constants.values() if not unit.embeds(x)]
+        given = [k.aval for k in (*(x.key for x in self.constants), *keys)]
+        self.splits_memory = unit.formed and is_split(given, unit.values)
         self.results = results
         chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])
         self.chosen = chosen if any(chosen) else ()
@@ -77,6 +86,40 @@ class Module:
     def place(self) -> Any:
         """The place where it must run; None is the default device."""
         return self.places[0] if self.places else None
+
+
+def is_split(given: Sequence[Aval], made: Sequence[Aval]) -> bool:
+    """Return whether the memory of a module on CPUs is taken in blocks of at most `BLOCK` bytes.
+
+    The compiler plans one block for all values of a module.  The C library returns blocks beyond 32
+    MB to the system after each call, and gets them back page by page.  Smaller ones it keeps.
+
+    Most values of a module are never in memory, so some modules are split needlessly.  Splitting is
+    for memory of some hundred MB at most (`MOST`): the library keeps two or three times of it.  No
+    array may be larger than a block, because the compiler would print a warning.
+
+    Args:
+      given: the types of arguments and constants.
+      made: the types of all that is computed.
+    """
+    total = 0
+    for aval in given:
+        if _bytes(aval) > BLOCK:
+            return False
+    for aval in made:
+        size = _bytes(aval)
+        if size > BLOCK:
+            return False
+        total += size
+    return BLOCK < total <= MOST
+
+
+def _bytes(aval: Aval) -> int:
+    """Return an upper bound of the memory of an array; more than `BLOCK` if it is unknown."""
+    size = aval.physical.size
+    if size.__class__ is not int:
+        return BLOCK + 1
+    return size * max(4, aval.physical.dtype.itemsize)  # numbers of 16 bits may become wider
 
 
 def module_of(
