@@ -77,7 +77,8 @@ class Unit:
       counts_gains: whether `gain` decides how it is compiled.
       gain: nanoseconds that it runs faster with all processors for its products
         (`product_threads`).
-      values: the types of all results, by which memory is divided into blocks (`module.is_split`).
+      results: how many results have each type; these decide how memory is taken
+        (`module.is_split`).
       within: with `locations`, that of the equation without programs which is being lowered, else
         None.  The operations that its rule, form or expansion consists of were made elsewhere, and
         perhaps for another call.
@@ -87,7 +88,7 @@ class Unit:
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled", "formed", "unformed", "within", "counts_gains", "gain", "values",
+        "_ruled", "formed", "unformed", "within", "counts_gains", "gain", "results",
     )  # fmt: skip
     module: Any
     platforms: tuple[str, ...]
@@ -101,7 +102,7 @@ class Unit:
     formed: bool
     counts_gains: bool
     gain: float
-    values: list[Aval]
+    results: dict[Aval, int]
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class Unit:
         self.unformed: set[Any] = set()
         self.within: Any = None
         self.counts_gains, self.gain = HAS_PRODUCTS_OF_ONE_THREAD and self.formed, 0.0
-        self.values = []
+        self.results = {}
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -311,7 +312,9 @@ class Emitter:
         o = self.create(name, types, inputs, attributes or None, None, 0, self.where, self.ip)
         if len(outs) == 1:
             return o.result
-        self.unit.values += outs  # a routine may need more memory for its work than for its results
+        made = self.unit.results
+        for t in outs:  # a routine may need more memory for its work than for its results
+            made[t] = made.get(t, 0) + 1
         return list(o.results)
 
     def _with_regions(
@@ -524,7 +527,7 @@ class Emitter:
             return constants[key]
 
         find, locations = lower_rules.find, self.unit.locations
-        formed, unformed, values = self.unit.formed, self.unit.unformed, self.unit.values
+        formed, unformed, made = self.unit.formed, self.unit.unformed, self.unit.results
         for e in live_equations(p.eqns, p.outputs):
             prim = e.prim
             outermost = locations and self.unit.within is None
@@ -560,7 +563,7 @@ class Emitter:
             else:
                 env[e.outputs[0]] = out
             for o in e.outputs:
-                values.append(o.aval)
+                made[o.aval] = made.get(o.aval, 0) + 1
                 if o.aval.division is not None:
                     env[o] = o.aval.division.obeyed(self, env[o], o.aval)
             if outermost:

@@ -76,7 +76,7 @@ class Module:
         self.shares_products = unit.gain > 0
         self.constants = [x for x in unit.constants.values() if not unit.embeds(x)]
         given = [k.aval for k in (*(x.key for x in self.constants), *keys)]
-        self.splits_memory = unit.formed and is_split(given, unit.values)
+        self.splits_memory = unit.formed and is_split(given, unit.results)
         self.results = results
         chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])
         self.chosen = chosen if any(chosen) else ()
@@ -88,7 +88,7 @@ class Module:
         return self.places[0] if self.places else None
 
 
-def is_split(given: Sequence[Aval], made: Sequence[Aval]) -> bool:
+def is_split(given: Sequence[Aval], made: Mapping[Aval, int]) -> bool:
     """Return whether the memory of a module on CPUs is taken in blocks of at most `BLOCK` bytes.
 
     The compiler plans one block for all values of a module.  The C library returns blocks beyond 32
@@ -100,17 +100,17 @@ def is_split(given: Sequence[Aval], made: Sequence[Aval]) -> bool:
 
     Args:
       given: the types of arguments and constants.
-      made: the types of all that is computed.
+      made: the types of all that is computed, and how many values have each.
     """
     total = 0
     for aval in given:
         if _bytes(aval) > BLOCK:
             return False
-    for aval in made:
+    for aval, times in made.items():
         size = _bytes(aval)
         if size > BLOCK:
             return False
-        total += size
+        total += size * times
     return BLOCK < total <= MOST
 
 
