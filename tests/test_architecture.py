@@ -152,6 +152,12 @@ def tree(name: str) -> ast.Module:
     return ast.parse(text(name))
 
 
+@cache
+def nodes(name: str) -> list[ast.AST]:
+    """All nodes of the syntax of a module."""
+    return list(ast.walk(tree(name)))
+
+
 def core() -> list[str]:
     """The modules of the core."""
     return [name for name in modules() if name.partition(".")[0] == "plait"]
@@ -168,30 +174,30 @@ def imported(node: ast.Import | ast.ImportFrom, name: str) -> list[str]:
     return [target if target in modules() else full for target in inner]
 
 
-def statements(scope: ast.AST) -> list[ast.Import | ast.ImportFrom]:
-    """The import statements in a piece of syntax."""
-    return [n for n in ast.walk(scope) if isinstance(n, ast.Import | ast.ImportFrom)]
+def statements(nodes: Iterable[ast.AST]) -> list[ast.Import | ast.ImportFrom]:
+    """The import statements among nodes."""
+    return [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
 
 
-def for_checkers(scope: ast.AST) -> set[ast.AST]:
-    """The import statements that only type checkers read."""
-    blocks = [n for n in ast.walk(scope) if isinstance(n, ast.If)]
+def for_checkers(name: str) -> set[ast.AST]:
+    """The import statements of a module that only type checkers read."""
+    blocks = [n for n in nodes(name) if isinstance(n, ast.If)]
     only = [n for n in blocks if ast.unparse(n.test).removeprefix("typing.") == "TYPE_CHECKING"]
-    return {found for block in only for part in block.body for found in statements(part)}
+    return {f for block in only for part in block.body for f in statements(ast.walk(part))}
 
 
 @cache
 def edges(name: str) -> frozenset[str]:
     """All that a module imports when it runs, ours or not."""
-    left_out = for_checkers(tree(name))
-    run = [node for node in statements(tree(name)) if node not in left_out]
+    left_out = for_checkers(name)
+    run = [node for node in statements(nodes(name)) if node not in left_out]
     return frozenset(t for node in run for t in imported(node, name))
 
 
 def inside_functions(name: str) -> list[ast.AST]:
     """The nodes of a module that run when a function is called, not when it is imported."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    scopes = [n for n in ast.walk(tree(name)) if isinstance(n, functions)]
+    scopes = [n for n in nodes(name) if isinstance(n, functions)]
     return [n for scope in scopes for n in ast.walk(scope)]
 
 
@@ -319,19 +325,19 @@ def test_jax_is_never_imported():
 @for_each(sorted(modules()))
 def test_no_hidden_imports(name):
     ours = {"plait", *SIBLINGS}
-    nodes = inside_functions(name)
-    hidden = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+    inside = inside_functions(name)
+    hidden = statements(inside)
     if name not in SEAM:
         own = [n.lineno for n in hidden if any(top(t) in ours for t in imported(n, name))]
         assert not own, f"{name} imports modules of ours inside functions, at lines {own}"
     if name not in DYNAMIC:
-        assert not [n.lineno for n in nodes if imports_by_name(n) not in (None, "jaxlib")]
+        assert not [n.lineno for n in inside if imports_by_name(n) not in (None, "jaxlib")]
 
 
 def imports_by_name(node: ast.AST) -> str | None:
     """The package that `import_module(...)` asks for ("?" if only known at run time)."""
-    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    if called.rpartition(".")[2] not in ("import_module", "__import__"):
+    called = node.func if isinstance(node, ast.Call) else None
+    if getattr(called, "attr", getattr(called, "id", "")) not in ("import_module", "__import__"):
         return None
     literal = node.args and isinstance(node.args[0], ast.Constant)
     return top(node.args[0].value) if literal else "?"
@@ -429,9 +435,9 @@ def dotted(node: ast.AST) -> str:
 def reached(source: str) -> dict[str, int]:
     """The full names that a source imports or reaches as attributes of what it imports, each with
     a line that does; imports within the source's own package aside."""
-    syntax, names = ast.parse(source), {}
+    parts, names = list(ast.walk(ast.parse(source))), {}
     found = {}
-    for node in statements(syntax):
+    for node in statements(parts):
         for alias in node.names:
             if isinstance(node, ast.Import):
                 full, bound = alias.name, alias.asname or top(alias.name)
@@ -442,7 +448,7 @@ def reached(source: str) -> dict[str, int]:
                 full = f"{node.module}.{alias.name}"
                 names[alias.asname or alias.name] = full
             found[full] = node.lineno
-    for node in ast.walk(syntax):
+    for node in parts:
         if isinstance(node, ast.Attribute):
             head, _, rest = dotted(node).partition(".")
             if head in names:

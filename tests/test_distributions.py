@@ -279,6 +279,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("public, home", MODULES)
 def test_every_module_is_imported_by_its_public_name(public, home):
     """In a process that used nothing before: an attribute that was read would hide a failure."""

@@ -173,7 +173,7 @@ def run_page(page: Path) -> int:
 # ---- tests ---------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if program(p).strip()], ids=lambda p: str(p.relative_to(DOCS))
 )
@@ -197,6 +197,7 @@ def test_there_are_pages_with_packages():
     assert names == ["writing-a-primitive-in-c.md", "writing-a-transformation.md"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("page", SHIPPED, ids=lambda p: p.stem)
 def test_the_package_of_a_page_is_built_installed_and_tested(page, tmp_path):
     """From its wheel alone: the sources are elsewhere when its tests run."""

@@ -114,6 +114,7 @@ def numbers(text: str) -> list[float]:
     return [float(n) for n in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "holds"),
     [
@@ -239,7 +240,7 @@ def test_sample_packages_require_the_array_library_if_they_import_it(package):
     assert required == bool(imported & {f"plait.{name}" for name in LIBRARY})
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.wide
 @pytest.mark.parametrize("form", ["tensorstore", "safetensors"])
 def test_checkpoints_go_from_any_number_of_processes_to_any(form, tmp_path):
     """4 processes, 2, 1, and 8 devices; what is read at the end is compared with numpy."""

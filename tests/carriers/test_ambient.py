@@ -101,7 +101,7 @@ def test_ambient_value(name):
     assert scaled(f, f32([1, 2]), f32(10)).tolist() == [20**n, 2 * 20**n]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_transformed_ambient_value(name):
     """Derivatives with respect to it, maps over it, and both, in either order."""

@@ -167,7 +167,7 @@ RNG = np.random.RandomState(0)
 X, Y = RNG.randn(2, 4, 3), RNG.randn(2, 3)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", [FrontRows, WholeRows])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("way", WAYS)

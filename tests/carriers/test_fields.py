@@ -195,7 +195,7 @@ def orders(f, x, k):
     return numbers(jet(f, f64(x), f64(1), *[f64(0)] * (k - 1)))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_series(name):
     """Through every program, for several orders one after the other over the same programs."""
@@ -224,7 +224,7 @@ def test_with_vmap(name):
     np.testing.assert_allclose(np.stack([np.asarray(o) for o in inside], 1), want, rtol=1e-9)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "while"])
 def test_with_grad(name):
     """Differentiated inside and outside: the k-th coefficient is a derivative over k!."""

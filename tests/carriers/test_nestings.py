@@ -25,6 +25,7 @@ def sample(name):
     return cases[:COUNT]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_nested_in_two_operations(name):
     right = [compare(name, case) for case in sample(name)]

@@ -189,6 +189,7 @@ def lossy(name):
     return pytest.MonkeyPatch.context()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [Sums, Folded], ids=["stacked", "folded"])
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", WAYS)

@@ -156,7 +156,7 @@ def masked(f, x, length, dim=N):
 X, LENGTH = np.float32([1, 2, 3, 9, 9]), np.int32(3)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "wrap", [lambda f: f, plait.jit, plait.checkpoint], ids=["now", "jit", "ckpt"]
 )

@@ -105,6 +105,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("around", ["eager", "jit", "vmap", "grad"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_whose_component_has_no_axis(name, around):

@@ -75,7 +75,7 @@ PROGRAMS = {  # name: (wrapper, how often it applies)
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", PROGRAMS)
 @pytest.mark.parametrize("constant", CONSTANTS)
 def test_expand_rule(constant, way):
@@ -99,7 +99,7 @@ def test_expand_rule(constant, way):
         np.testing.assert_allclose(mapped, [want, want])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", PROGRAMS)
 @pytest.mark.parametrize("constant", CONSTANTS)
 def test_rules(constant, way):

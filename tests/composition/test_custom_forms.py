@@ -109,7 +109,7 @@ def assert_close(got, want):
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("axes", PATTERNS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_and_derivatives_are_those_of_a_loop(kind, axes):
@@ -339,6 +339,7 @@ STACKS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "f", [asks_dtype, asks_shape, asks_length, asks_self, asks_of_strange_keys]
 )

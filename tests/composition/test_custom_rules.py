@@ -113,7 +113,7 @@ def close(got, want, name):
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-4, err_msg=str(name))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.feature("A37")
 @pytest.mark.parametrize("kind", KINDS)
 def test_under_every_transformation(kind):
@@ -251,7 +251,7 @@ OUTER = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.feature("A37")
 @pytest.mark.parametrize("outer", OUTER)
 def test_in_each_other(outer):

@@ -145,7 +145,7 @@ DEEP = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", DEEP)
 @pytest.mark.parametrize("depth", [10, 30])
 def test_depth(name, depth):
@@ -154,7 +154,7 @@ def test_depth(name, depth):
     np.testing.assert_allclose(plait.grad(f)(f32(0.5)), np.cos(0.5) * 0.5 + np.sin(0.5), rtol=1e-5)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", DEEP)
 def test_great_depth(name):
     """Eighty levels, staged and differentiated, with Python's usual stack."""

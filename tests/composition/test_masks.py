@@ -250,7 +250,7 @@ def check_gradients(case):
             np.testing.assert_allclose(g, widened(np.asarray(w), g.shape, 0), 1e-9, 1e-9)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.feature("B51")
 @pytest.mark.parametrize("name", CASES)
 def test_rules(name):
@@ -259,7 +259,7 @@ def test_rules(name):
         check_gradients(CASES[name])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.feature("B51")
 @pytest.mark.parametrize("name", WIDER)
 def test_what_else_takes_arrays_apart(name):
@@ -267,7 +267,7 @@ def test_what_else_takes_arrays_apart(name):
     check_gradients(WIDER[name])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.feature("B58")
 @pytest.mark.parametrize("name", INSIDE)
 def test_transformations_inside(name):
@@ -275,7 +275,7 @@ def test_transformations_inside(name):
     check_gradients(INSIDE[name])
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.feature("B54")
 @pytest.mark.parametrize("name", DOTS)
 def test_contractions(name):
@@ -283,7 +283,7 @@ def test_contractions(name):
     check_gradients(DOTS[name])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.feature("B53")
 @pytest.mark.parametrize(
     "how, where",

@@ -145,7 +145,7 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.feature("S16")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("words", OUTSIDE)
@@ -270,7 +270,7 @@ COLLECTIVE = {
 """Those that speak of the mapped axis, which turns of a loop cannot."""
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.feature("S16")
 @pytest.mark.parametrize(
     "layout", [{}, {"a": "x"}, {"a": SerialLoop(2)}], ids=["lanes", "x", "loop"]
@@ -290,7 +290,7 @@ def test_transformations_inside(name, layout):
             close(plait.vmap(f)(np.stack([X, X])), np.stack([want, want]))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("resources", [SerialLoop(4), ("x", SerialLoop(2))])
 @pytest.mark.parametrize("words", ["grad", "jvp", "jit", "vmap", "scan", "grad, checkpoint"])
 def test_loops_inside_transformations(words, resources):

@@ -275,6 +275,7 @@ def monte_carlo_of_pi():
     return 4 * ((points**2).sum(1) < 1).mean(), pytest.approx(np.pi, abs=0.02)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task(name):
     with plait.config(default_float="float64"):

@@ -35,7 +35,7 @@ def agree(pile, want, rtol=1e-8):
         np.testing.assert_allclose(got, w, rtol=rtol, atol=1e-9)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("heads", "look"),
     [("one each", "all"), ("grouped", "causal"), ("shared", "window"), ("grouped", "both, scaled")],

@@ -254,7 +254,7 @@ def agree(got, want):
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), 1e-6, 1e-8)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", AROUND)
 def test_around(name):
     got, want = AROUND[name]
@@ -290,7 +290,7 @@ INSIDE = {  # of x and of what all share, whose gradient is one product of all r
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", INSIDE)
 def test_inside(name):
     g = INSIDE[name]

@@ -66,7 +66,7 @@ def taken(f):
     raise AssertionError("no operands are taken")
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("name", [k for k in PUBLIC if k.partition(".")[2] in ELEMENTWISE])
 def test_piles_are_taken(name):
     if name == "numpy.identity":  # a matrix, where nn.identity is a function of numbers

@@ -39,7 +39,7 @@ def compare(f, run, xs):
             np.testing.assert_allclose(p, q, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("name", EVERYDAY)
 def test_known_lengths(name, lengths):
@@ -47,7 +47,7 @@ def test_known_lengths(name, lengths):
     compare(f, lambda: vmap(f, pile_axis, pile_axis)(Pile.from_list(xs)), xs)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [k for k in EVERYDAY if k not in NUMBERS])
 def test_traced_lengths_of_which_facts_are_declared(name):
     f, xs = EVERYDAY[name], examples(LENGTHS["even"])
@@ -59,7 +59,7 @@ def test_traced_lengths_of_which_facts_are_declared(name):
     compare(f, lambda: run(np.concatenate(xs), np.array(LENGTHS["even"])), xs)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("lengths", ["mixed", "equal"])
 @pytest.mark.parametrize("name", EVERYDAY)
 def test_traced_lengths(name, lengths):

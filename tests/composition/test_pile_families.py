@@ -33,7 +33,7 @@ AT_ANY_CAPACITY = [
 OF_OTHER_LENGTHS = [(v, n) for v in VECTORS if v != "mixed" for n in ("argsort of ties", "rolled")]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name):
     """In one program, whatever lies beyond the last row."""
@@ -41,21 +41,21 @@ def test_values(name):
     check(f, kinds, VECTORS["mixed"], tier="fast")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     f, *kinds = FAMILIES[name]
     check(f, kinds, VECTORS["mixed"], gradient=name not in WITHOUT_DERIVATIVE, tier="fast")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("vector", "name"), OF_OTHER_LENGTHS)
 def test_other_lengths(vector, name):
     f, *kinds = FAMILIES[name]
     check(f, kinds, VECTORS[vector], tier="fast")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", AT_ANY_CAPACITY)
 def test_more_room_changes_no_bit(name):
     f, *kinds = FAMILIES[name]
@@ -90,7 +90,7 @@ EMPTY = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", EMPTY)
 def test_axes_of_no_elements(name):
     f, *kinds = EMPTY[name]

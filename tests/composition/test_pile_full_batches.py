@@ -24,7 +24,7 @@ OF_PAIRS = [  # all families whose pairs of rows neither enter nor leave the pro
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", OF_PAIRS)
 def test_families_of_full_examples(name, monkeypatch):
     seen = []
@@ -59,6 +59,7 @@ def batch(lengths, seed):
     return xs, Pile(rows, lengths, capacity=(64, 8))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_program_takes_full_batches_and_others(name):
     w = np.random.default_rng(1).standard_normal((4, 4)).astype("float32") / 2

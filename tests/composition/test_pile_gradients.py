@@ -50,7 +50,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients(way):
     of_one = plait.grad(lambda x: each(x) ** 2)

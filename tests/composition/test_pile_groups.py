@@ -41,7 +41,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_the_loop(name):
     f, xs = FUNCTIONS[name], squares()
@@ -64,6 +64,7 @@ def test_beside_stacked_and_shared_arguments_and_sizes():
     assert [p.tolist() for p in got.to_list()] == [(2 * np.eye(n)).tolist() for n in (3, 1, 0, 3)]
 
 
+@pytest.mark.wide
 def test_gradients():
     """Lengths are known under grad, too."""
     xs = [x + x.T for x in squares()]

@@ -29,6 +29,7 @@ def orthonormal(v):
     np.testing.assert_allclose(v.T @ v, np.eye(v.shape[1]), 1e-9, 1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MATRICES)
 def test_singular_values(name):
     xs, axis = MATRICES[name]
@@ -42,6 +43,7 @@ def test_singular_values(name):
         orthonormal(vt.T)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MATRICES)
 def test_other_decompositions(name):
     xs, axis = MATRICES[name]

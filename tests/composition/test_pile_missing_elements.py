@@ -41,6 +41,7 @@ ACROSS = {  # function of an example, and its results for all examples
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("name", ACROSS)
 def test_collectives_of_the_elements_that_are_there(name, jit):

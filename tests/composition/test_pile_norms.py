@@ -66,6 +66,7 @@ def expected(name, trees):
     return (flat**3).sum() if name == "product" else np.sqrt((flat**2).sum())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("kind", PILES)
 @pytest.mark.parametrize("way", WAYS)
@@ -100,6 +101,7 @@ def test_nans_in_hidden_rows_are_not_seen():
     assert plait.tree.all(tested)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", [pnp.mean, pnp.min, pnp.prod, pnp.std, lambda x: (x + 3).sum(0)[1]])
 def test_hidden_rows_do_not_count_in_what_is_no_sum(f, way):

@@ -91,7 +91,7 @@ for name in ("sum", "prod"):
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", CALLS)
 def test_values(name, wrap):
@@ -124,6 +124,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("wrap", "capacity"), [("eager", None), ("jit", plait.Capacities(64, 8, count=7))]
 )
@@ -187,6 +188,7 @@ def test_powers_by_an_integer_are_products(exponent):
     same(f(pile()), of_each(lambda x: exponent * x ** (exponent - 1.0)))
 
 
+@pytest.mark.wide
 def test_several_axes_and_piles_of_piles():
     shapes = ((2, 3), (40, 1), (0, 2))
     xs = [np.arange(a * b * 1.0).reshape(a, b) for a, b in shapes]

@@ -185,6 +185,7 @@ def test_max_argmax_all_any():
     np.testing.assert_array_equal(vmap(lambda x: (x >= 0).any(), pile_axis)(p), [False] * 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.feature("B30")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8", "uint8", "bool"])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -279,7 +280,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.feature("B33")
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name):
@@ -336,7 +337,7 @@ MEETING = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.feature("B34")
 @pytest.mark.parametrize("name", MEETING)
 def test_wherever_two_piles_meet_traced_lengths_must_be_equal(name):
@@ -584,7 +585,7 @@ ONE_BATCH = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.feature("B34")
 @pytest.mark.parametrize("name", ONE_BATCH)
 @pytest.mark.parametrize("way", ["jit", "jit in jit", "grad of jit", "cond", "scan"])

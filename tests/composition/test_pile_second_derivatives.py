@@ -81,7 +81,7 @@ def given(kinds):
     return axes, piles, examples
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "name, where", [(q, "outside") for q in NAMES] + [(q, "inside") for q in NAMES[::5]]
 )

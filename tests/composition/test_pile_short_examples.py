@@ -47,7 +47,7 @@ READS = {  # what is read of an example of no rows, where the error is returned,
 }  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", READS)
 def test_an_example_of_no_rows(name):
     f, empty = READS[name]
@@ -261,7 +261,7 @@ OF_SOME_ROWS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", OF_SOME_ROWS)
 @pytest.mark.parametrize("cut", CUTS)
 def test_parts_without_rows_are_refused_as_alone(cut, name):

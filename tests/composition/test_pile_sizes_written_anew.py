@@ -47,7 +47,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations_along_other_axes(name):
     def f(x):

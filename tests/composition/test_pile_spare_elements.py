@@ -29,6 +29,7 @@ def total(f, w, x):
     return vmap(f, (None, pile_axis))(w, x).sum()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sums_and_gradients_are_those_of_the_examples(name):
     f = FUNCTIONS[name]

@@ -29,6 +29,7 @@ def elements(r, lengths):
     return np.split(rows, np.cumsum(lengths)[:-1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lengths", [lognormal, power_law, uniform])
 @pytest.mark.parametrize(("count", "most"), [(1, 12), (2, 24)])
 def test_a_stream_of_batches_has_few_programs(lengths, count, most):
@@ -175,6 +176,7 @@ TREES = {  # trees of two piles that a jitted function takes in turn, some equal
 }
 
 
+@pytest.mark.wide
 def test_forms_of_calls_in_turn():
     """A call finds the program of its own form, whatever calls came before."""
     r = np.random.default_rng(7)

@@ -84,7 +84,7 @@ WITH_DERIVATIVE = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ALL)
 def test_values(name):
     """In one program, whatever lies beyond the last row."""
@@ -104,7 +104,7 @@ def test_values_eager(name):
     agree(mapped(*given(args)), [f(*xs) for xs in examples(args)])
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", WITH_DERIVATIVE)
 def test_gradients(name):
     """Inside and outside of the map, with nan beyond the last row."""

@@ -209,7 +209,7 @@ AROUND = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", AROUND)
 def test_around(name):
     got, want = AROUND[name]
@@ -230,7 +230,7 @@ COMPILED = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", COMPILED)
 def test_few_programs_for_many_batches(name):
     """A thousand random batches are few programs, and not many traces; a value with two ragged axes

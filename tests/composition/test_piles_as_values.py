@@ -59,7 +59,7 @@ def each(p, f):
 # ---- functions of all leaves ---------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", PILES)
 def test_functions_of_all_leaves(name, wrap):
@@ -118,7 +118,7 @@ def squares(p):
     return vmap(lambda x: sum((v**3).sum() for v in plait.tree.leaves(x)), pile_axis)(p)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("jacobian", [plait.jacrev, plait.jacfwd], ids=["rev", "fwd"])
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", PILES)
@@ -153,6 +153,7 @@ def test_second_derivatives(wrap):
     assert got.to_padded()[1].shape == (len(xs), max(SIZES), 2, SIZES[1], 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["matrices", "two axes", "trees"])
 def test_against_differences(name):
     """Arguments and results may be piles, to the second order."""
@@ -176,7 +177,7 @@ BESIDE = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("allow_int", [False, True])
 @pytest.mark.parametrize("kind", BESIDE)
 def test_integers_and_keys_beside_numbers(kind, allow_int):
@@ -219,7 +220,7 @@ def test_integers_alone_have_no_derivative():
 # ---- maps and stacks -----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("chunk", [None, 2])
 @pytest.mark.parametrize("name", PILES)

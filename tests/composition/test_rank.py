@@ -100,6 +100,7 @@ def test_value(kind, way, axes):
     np.testing.assert_allclose(got, [np_loss(*e) for e in each], rtol=2e-5)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("axes", AXES, ids=str)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,6 +113,7 @@ def test_gradient_of_each(kind, way, axes):
         np.testing.assert_allclose(g, np.stack(want), rtol=2e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("axes", AXES, ids=str)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -285,7 +287,7 @@ def words():
     return random.Random(0).sample(every, 24)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("function,wrapper,how,axes", words(), ids=str)
 def test_words(function, wrapper, how, axes):
     """A mapped derivative of a wrapped function is the stack of what single examples give.

@@ -72,7 +72,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_mapped_function_is_a_loop(name):
     f = FUNCTIONS[name]
@@ -175,7 +175,7 @@ def of_pair(x, n):
     return {"y": pnp.sum(pnp.sin(x) * x * n), "n": n * 2}, {"x": pnp.cos(x), "kept": "word"}
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("f", ["jvp", "linearize", "vjp"])
 def test_trees_integers_and_what_is_beside(f):
     x, t = np.asarray(X), np.ones((4, 3), F32)

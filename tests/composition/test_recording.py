@@ -218,6 +218,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("x", SCALARS, ids=lambda x: x.dtype.name)
 def test_numpy_scalars_keep_their_dtype(x, way):
@@ -330,7 +331,7 @@ def test_settings_are_part_of_what_is_known():
         assert plait.grad(lambda x: x * 3.0)(2.0) == 3
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_nothing_is_kept_of_functions_and_arrays():
     class Data(float):
         pass

@@ -87,7 +87,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("outer", WAYS)
 def test_inside_every_transformation(outer):
     want = WAYS[outer](lambda x: loss(x, WS))(X)

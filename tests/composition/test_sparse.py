@@ -65,7 +65,7 @@ AROUND = {"jit": plait.jit, "vmap": stacked, "scan": scanned, "cond": in_branch,
           "checkpoint": plait.checkpoint, "shard_map": on_a_device}  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("pair", list(itertools.permutations(AROUND, 2)), ids="-".join)
 @pytest.mark.parametrize("name", ["product", "by rows", "sparsified"])
 def test_values_and_gradients_under_two(name, pair):

@@ -142,7 +142,7 @@ cases += longer if os.environ.get("PLAIT_ALL") else random.Random(0).sample(long
 cases = [(p, w) for p, w in cases if not impossible(p, w)]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("program", "word"), [pytest.param(p, w, id=f"{p}-{'.'.join(w)}") for p, w in cases]
 )

@@ -133,7 +133,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("how", [{}, {"platforms": ["tpu", "cpu"]}], ids=["here", "several"])
 def test_derivatives_agree_with_differences(name, how):

@@ -49,7 +49,7 @@ if jaxlib.version.__version_info__ >= (0, 12):
     ENDS = {}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ENDS])
 def test_values(name):
     case = CASES[name]

@@ -739,7 +739,7 @@ def flat(out: Any) -> list:
     return list(out) if isinstance(out, list | tuple) else [out]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.feature("E05", "E06", "E07")
 def test_primitives_with_symbolic_sizes(name):

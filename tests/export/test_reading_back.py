@@ -100,7 +100,7 @@ def loss(f):
     return lambda *xs: sum(pnp.sin(y).sum() for y in flat(f)(*xs))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_and_mapping_are_those_of_the_function(name):
     """Reverse and forward mode, the second order, mapping, and both in either order."""
@@ -121,7 +121,7 @@ def test_derivatives_and_mapping_are_those_of_the_function(name):
 SMOOTH = ["a model", "softmax", "error functions", "scan", "counted loop", "convolution", "gelu"]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_second_and_the_third_order(name):
     f = FUNCTIONS[name]
@@ -343,7 +343,7 @@ def test_files_of_jax_are_differentiated_and_mapped():
         close(np.asarray(got)[1], want)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", POLYMORPHIC["CASES"])
 def test_every_primitive_with_symbolic_sizes_is_read_back(name):
     """The program for sizes known by name is exported again; results are numpy's."""
@@ -383,7 +383,7 @@ class Twice:
 TABLES = [(table, name) for table in ("SAME", "OTHERS") for name in SYMBOLIC[table]]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("table, name", TABLES)
 def test_functions_of_sizes_that_may_be_0_are_read_back(table, name, monkeypatch):
     """Results are numpy's, at each size."""

@@ -79,7 +79,7 @@ def again(request, exported):
     return deserialize(exported.serialize(1), isolated=request.param == "isolated")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 def test_it_is_called_on_any_mesh_of_as_many_devices(again, exported):
     assert again.nr_devices == exported.nr_devices == 8
     orders = [np.arange(8), np.arange(8)[::-1], np.array([3, 1, 4, 0, 5, 2, 6, 7])]
@@ -118,7 +118,7 @@ def test_it_is_traced_with_others(again, mesh):
     assert text.count("sdy.mesh @") == 1
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 def test_derivatives(again):
     """Of the saved pullback: against the function on one device."""
     f = lambda x, w: (lambda y: (y * y).sum() + 3 * y.sum())(pnp.tanh(x) @ w)  # noqa: E731

@@ -261,7 +261,7 @@ def near(x, y, rtol=2e-4):
     np.testing.assert_allclose(np.asarray(x, np.float64), y, rtol=rtol, atol=1e-3)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives(name):
     f, whole = CASES[name]

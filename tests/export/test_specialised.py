@@ -70,7 +70,7 @@ def test_all_that_does_not_depend_on_sizes_is_as_it_was(again):
         s.call({"w": w}, X, scale=np.ones(1, F32))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("platforms", [("cpu",), ("tpu", "cpu", "cuda")])
 @pytest.mark.parametrize("platform", [None, "cpu"])
 @pytest.mark.parametrize("b", [1, 2])

@@ -180,7 +180,7 @@ SAME = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", SAME)
 def test_numpy_says_the_same(name):
     f, *shapes = SAME[name]
@@ -346,7 +346,7 @@ OTHERS |= {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", OTHERS)
 def test_numpy_says_it_otherwise(name):
     ours, theirs, *shapes = OTHERS[name]
@@ -425,7 +425,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", DRAWS)
 def test_random_numbers_are_those_of_the_size(name):
     """What is drawn for n elements is what is drawn where n is written as a number."""

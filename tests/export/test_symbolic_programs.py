@@ -28,7 +28,7 @@ LARGE = {"rand_gamma", "rand_gamma_dist"}
 """Programs that are compiled for a minute; `test_polymorphic` has what they are made of."""
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.feature("E05", "E07")
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in {*REFUSED, *LARGE}])
 def test_the_artifact_does_what_the_function_does(name):

@@ -131,7 +131,7 @@ def is_refused(name, act):
     return False
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_exported_for_all_sizes(name):
     f, (types,) = FUNCTIONS[name], symbolic_args_specs((given(SIZES[0]),), "b, c")

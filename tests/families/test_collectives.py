@@ -41,7 +41,7 @@ def expected(name, groups):
     return np.stack([out[i] for i in range(8)])
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("name", "groups"), CASES)
 def test_among_groups(name, groups):
     f, mesh = COLLECTIVES[name][0], plait.make_mesh((8,), ("i",))

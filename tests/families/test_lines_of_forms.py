@@ -26,6 +26,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("transformed", ["jit", "grad"])
 def test_each_cost_is_of_the_line(name, transformed):

@@ -59,7 +59,7 @@ def on_devices(places, groups=None):
     return plait.jit(plait.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("per", [1, 3])
 @pytest.mark.parametrize("places", [1, 2, 4])
 def test_slices_go_where_they_are_sent(places, per):

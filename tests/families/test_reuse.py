@@ -142,7 +142,7 @@ FINE = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.feature("C14")
 @pytest.mark.parametrize("name", REUSED)
 def test_reuse_is_found(name):
@@ -152,7 +152,7 @@ def test_reuse_is_found(name):
         assert str(e.value).count("test_reuse.py") >= 2 and "split(key)" in str(e.value)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FINE)
 def test_nothing_else_is(name):
     FINE[name](key())

@@ -110,7 +110,7 @@ TRUE = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", TRUE)
 def test_values(name):
     prim, reference, columns, most = TRUE[name]

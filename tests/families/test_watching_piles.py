@@ -32,6 +32,7 @@ def total(f):
     return lambda p: vmap(lambda x: f(x).sum(), pile_axis)(p).sum()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FINITE)
 def test_nothing_beyond_the_last_row_is_blamed(name):
     f, pile = FINITE[name], Pile.from_list(EXAMPLES)

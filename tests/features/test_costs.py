@@ -289,7 +289,7 @@ def launches(forgotten, monkeypatch):
     plait.clear_caches()
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("what", OUTSIDE_OF_JIT)
 def test_one_launch_outside_of_jit(what, launches):
     one_launch(what, launches)

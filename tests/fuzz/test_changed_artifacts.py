@@ -169,7 +169,7 @@ def outcome(data: bytes) -> tuple[str, object]:
 # ---- as a test -----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(24))
 def test_a_changed_file_is_an_error_or_a_function(seed):
     said, read = outcome(mutant(seed)[0])

@@ -675,7 +675,7 @@ def difference(seed, run=executed):
 # ---- as a test, and as a script ----------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("block", range(20))
 def test_random_programs(block):
     """The same seeds in every run: some are executed, and of the others the Programs are evaluated

@@ -22,7 +22,7 @@ for number, made in enumerate(calls.load(str(FILE))):
 
 
 @pytest.mark.filterwarnings("ignore")  # of arguments that have no meaning, in scipy too
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(64)
 @pytest.mark.parametrize("path", sorted(CALLS))
 def test_answers(jax, path):
     wrong = {}

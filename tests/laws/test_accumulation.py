@@ -185,7 +185,7 @@ def _check(f: Callable, case: Case, dtype: str) -> None:
     _near(f(x), want(np.asarray(x).astype(np.float64)), dtype, roundings)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", FOLDED)
 def test_folds(name: str, dtype: str) -> None:
@@ -193,7 +193,7 @@ def test_folds(name: str, dtype: str) -> None:
     _check(f if dtype == "float16" else plait.jit(f), FOLDED[name], dtype)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", USED)
 def test_derivatives(name: str) -> None:
     dtype = "float16" if "soft" in name or name == "logsumexp" else "bfloat16"

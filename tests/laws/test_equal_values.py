@@ -293,14 +293,14 @@ def cases(*holders):
     ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", CALLED)
 def test_static_values(name):
     for values in cases(HOLDERS if name == "static_argnums" else FEW):
         check(CALLED[name], values)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", HELD)
 def test_metadata(name):
     for values in cases(*((HOLDERS, UNHASHABLE) if name == "metadata" else (FEW,))):
@@ -404,7 +404,7 @@ def bits(x, dtype):
     return np.asarray(x).astype(dtype).tobytes()
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_numbers_are_put_where_they_belong(name):
     """The first of two elements is the number, to the signs of its zeros; the second is -1."""

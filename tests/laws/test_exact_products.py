@@ -106,6 +106,7 @@ def judge(transformed, least, place=""):
     assert not bad
 
 
+@pytest.mark.wide
 def test_values():
     judge(lambda f, xs: (f, xs), 1500)
 

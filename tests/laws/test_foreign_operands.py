@@ -223,7 +223,7 @@ def test_containers_are_refused(other: Any, transformation: str) -> None:
         pnp.asarray(2) * [1, 2]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("method, expected", [
     ("set", [7, 8, 1]), ("add", [8, 9, 1]), ("subtract", [-6, -7, 1]), ("multiply", [7, 8, 1]),
     ("divide", [1 / 7, 1 / 8, 1]), ("power", [1, 1, 1]), ("min", [1, 1, 1]), ("max", [7, 8, 1]),

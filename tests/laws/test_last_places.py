@@ -24,6 +24,7 @@ def test_functions_keep_their_promises(dtype):
     assert not judged(dtype, 40)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_functions_of_two_arguments_keep_their_promises(dtype):
     assert not broken(dtype, 25)

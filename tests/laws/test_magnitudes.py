@@ -14,7 +14,7 @@ def test_operation_by_operation():
     assert not judged(np.float32, 6, compiled=False)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.wide
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_compiled(dtype):
     table = {**ONE, **beside(dtype), **(complexes(dtype) if dtype is np.float32 else {})}

@@ -17,7 +17,7 @@ KNOWN = testing.references.all_references()
 NAMES = [n for n in KNOWN if padding_law.applies(registered(n))]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_padding(name):
     """In the first samples of it that cross an axis."""

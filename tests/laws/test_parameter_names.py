@@ -63,6 +63,7 @@ def squashing(name: str) -> ext.Primitive:
     return prim
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_law_holds_for_a_parameter_of_any_name(name):
     report = conformance(

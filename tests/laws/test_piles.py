@@ -64,7 +64,7 @@ def judged(name, most):
     return count
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_of_several_sizes(name):
     assert judged(name, 2) or name in ONE_SIZE

@@ -142,6 +142,7 @@ def test_every_parameter_has_a_way():
     }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8])
 @pytest.mark.parametrize("way", WAYS)
 def test_integers_of_numpy_are_positions(way, kind):

@@ -19,6 +19,7 @@ DIAGONALS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 @pytest.mark.parametrize("diagonal", DIAGONALS, ids=len)
 def test_determinants_of_diagonals(diagonal, dtype):
@@ -69,7 +70,7 @@ HALF = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF)
 @pytest.mark.parametrize("size", [300.0, 1.0, 1e-4])

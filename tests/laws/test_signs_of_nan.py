@@ -62,6 +62,7 @@ def alike(f, *pairs):
         np.testing.assert_array_equal(np.signbit(v)[known], np.signbit(w)[known])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.full_tier
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", UNARY)

@@ -4,6 +4,7 @@ Invariant: what is an order and must be whole is held fixed by the case.
 """
 
 import numpy as np
+import pytest
 
 from plait_numpy.ext import special as bessel
 from plait_numpy.ext import special as error_functions
@@ -45,6 +46,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.wide
 def test_derivatives(judge):
     judge.derivatives(CASES)
 

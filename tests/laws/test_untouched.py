@@ -75,7 +75,7 @@ def _same(got: Any, want: np.ndarray, what: Any = "") -> None:
     np.testing.assert_allclose(got, want, rtol=1e-2, err_msg=str(what))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "name, dtype",
     [

@@ -49,7 +49,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_weak_integers_keep_their_value(name):
     f = FUNCTIONS[name]

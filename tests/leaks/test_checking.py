@@ -37,7 +37,7 @@ def errors(tmp_path_factory):
     }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.feature("C23")
 @pytest.mark.feature("S22")
 @pytest.mark.parametrize("name", NAMES)

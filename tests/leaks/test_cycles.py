@@ -158,7 +158,7 @@ def test_transformations(function, how):
     leaves_nothing(lambda: TRANSFORMED[how](FUNCTIONS[function]))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("how", TRANSFORMED)
 @pytest.mark.parametrize("function", [f for f in FUNCTIONS if f not in SMALL])
 def test_functions(function, how):

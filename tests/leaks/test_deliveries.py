@@ -104,7 +104,7 @@ def total(out):
     return sum((i + 1) * pnp.sin(v * 1.0).sum() for i, v in enumerate(leaves))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name,deliver", LEGITIMATE, ids=[n for n, _ in LEGITIMATE])
 def test_of_a_level_around(name, deliver):
     """A value of an outer transformation comes and goes with its derivative, and each element."""

@@ -72,7 +72,7 @@ CASES = [("padded", a) for a in AROUND]
 CASES += [(made, a) for made in ("rows", "mask") for a in ("jit", "jit of vmap")]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("made,around", CASES)
 def test_traced_lengths(made, around):
     """Those that fit give what numpy gives, others are an error: too large, and negative."""

@@ -114,7 +114,7 @@ USES = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("use", USES)
 def test_functions_are_freed(use):
     """A function that was traced, transformed and compiled is freed when its user drops it."""

@@ -130,7 +130,7 @@ def test_it_may_be_looked_at():
 # ---- sizes of maps that are under way --------------------------------------------------------
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("use", [use for use in USES if use != "int"])
 def test_of_this_map(use):
     """The same uses of the size of the argument itself, twice with other lengths."""

@@ -74,6 +74,7 @@ def changes(args, named):
                 )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("call", chosen(), ids=lambda call: call["path"])
 def test_refusals_have_three_parts(call):
     with plait.enable_x64(call["x64"]):

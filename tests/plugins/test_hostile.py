@@ -27,7 +27,7 @@ def assert_works(printed: str) -> None:
     assert shape == "(3,)"
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("names", ["broken", "newer", "rival", "duplicate", ALL])
 def test_nothing_else_breaks(beside, names):
     assert_works(beside(names, WORKS))
@@ -94,7 +94,7 @@ def test_duplicate_rule_is_reported_where_it_is_used(beside):
 MINE, THEIRS = "hostile_duplicate", "plait_autodiff.rules"
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("imports", [[MINE], [THEIRS], [MINE, THEIRS], [THEIRS, MINE]])
 def test_duplicate_rule_is_reported_in_any_order_of_imports(beside, imports):
     code = f"""

@@ -99,7 +99,7 @@ def by_loop(w, x, summed):
     return sum(out[1:], out[0]) if summed else pnp.stack(out)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("summed", [False, True], ids=["stacked", "summed"])
 @pytest.mark.parametrize(
     "way", [lambda f: f, plait.jit, plait.checkpoint], ids=["eager", "jit", "checkpoint"]

@@ -75,7 +75,7 @@ def write(path, content):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", FILES)
 def test_nothing_else_breaks(tmp_path, case):
     meta, points, module = FILES[case]
@@ -89,6 +89,7 @@ def test_nothing_else_breaks(tmp_path, case):
     assert done.stdout == "works\n", done.stderr
 
 
+@pytest.mark.wide
 def test_doctor_names_them(tmp_path):
     """The doctor reports a distribution that cannot be read, and goes on."""
     folder = tmp_path / "unreadable-1.0.dist-info"

@@ -36,7 +36,7 @@ LINEAR = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", LINEAR)
 def test_the_matrix_of_a_linear_collective(mesh, lies, close, name):
     f, outs = LINEAR[name]

@@ -23,12 +23,13 @@ def quickly():
         yield
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(24))
 def test_convolutions(seed):
     convolutions.check_convolution(seed)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("way", convolutions.WAYS)
 @pytest.mark.parametrize("kind", convolutions.KINDS)
 def test_convolutions_of_examples(kind, way):

@@ -34,7 +34,7 @@ OPERATIONS = [(f, 0) for f in FAMILIES] + [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("family, seed", OPERATIONS, ids=lambda p: getattr(p, "__name__", p))
 def test_operations(family, seed):
     check(family, seed)

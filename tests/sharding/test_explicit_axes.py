@@ -152,7 +152,7 @@ def names(into):
     }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("source", "spec"), PROGRAMS + [row[:2] for row in OTHERS])
 def test_results(source, spec, mesh, close):
     inside = []
@@ -242,7 +242,7 @@ LOSSES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("spec", [("x",), ("x", None), (("x", "y"),)])
 def test_gradients_lie_as_their_arguments(name, spec, mesh, close):

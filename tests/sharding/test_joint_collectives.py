@@ -28,7 +28,7 @@ def over(f):
     return plait.shard_map(f, mesh=MESH, in_specs=spec, out_specs=spec)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", LINEAR)
 def test_transposes(name):
     f = over(LINEAR[name])

@@ -38,7 +38,7 @@ COLLECTIVES = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_the_mapped_axis_anywhere(mesh, lies, close, name):
     f, outs = COLLECTIVES[name]
@@ -114,7 +114,7 @@ SAME = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_by_vmap_and_by_a_mesh(close, name):
     f = SAME[name]

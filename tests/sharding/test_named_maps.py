@@ -170,7 +170,7 @@ COLLECTIVES = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.feature("S13")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_collectives_along_what_is_laid_out(close, layout):

@@ -11,7 +11,7 @@ from plait import P, grad, shard_map
 from plait.sharding import AxisType, use_mesh
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("axis_names", [None, {"x"}, {"x", "y"}])
 @pytest.mark.parametrize("entries", [(), ("x",), (None, "y"), ("x", "y"), (("x", "y"),)])
 def test_gradients(entries, axis_names):

@@ -24,7 +24,7 @@ def module(name):
     return made
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.feature("S18")
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(os.name != "posix", reason="POSIX only")

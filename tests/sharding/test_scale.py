@@ -314,7 +314,7 @@ def compiled(way):
     return step.lower(MIXTURE if way is experts else DENSE, TOKENS, TARGETS).compile()
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("way", WAYS)
 def test_many_devices(way):
     w = MIXTURE if way is experts else DENSE
@@ -337,7 +337,7 @@ JAX = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_sent(way):
     sent = compiled(way).collectives()
@@ -375,7 +375,7 @@ def apart(text):
     return len(lists), size, re.sub(r"dense<[^<>]*>|\d+", "", text)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("way", [w for w in WAYS if w is not experts])
 def test_programs_do_not_grow_with_the_devices(way):
     """They are lowered for devices that are not there, and differ in numbers alone.  Who exchanges
@@ -409,6 +409,7 @@ def python_calls(f):
     return count
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", [fsdp_by_jit, fsdp, tensor_by_jit, tensor])
 def test_work_does_not_grow_with_the_devices(way):
     """Tracing and lowering for 4096 devices does what it does for 16, and where the compiler

@@ -79,7 +79,7 @@ WORDS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("word", WORDS)
 def test_words(mesh, close, word):
     transform, args = WORDS[word]

@@ -63,7 +63,7 @@ def calls(k, w, v):
     return k.jit(lambda w, v: k.scan(lambda c, r: c * w * r, v, [v, w]), w, v) + k.vmap(loop, w)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("program, way", [
     (scans, "inside"), (scans, "outside, alike"), (carries, "outside"), (branches, "in and out"),
     (checkpoints, "outside"), (rules, "inside"), (calls, "in and out"), (own_turns, "outside"),
@@ -72,7 +72,7 @@ def test_loops(program, way):
     check(program, way)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "seed, way",
     [
@@ -88,6 +88,7 @@ def test_random_programs(seed, way):
 # ---- pmap ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.feature("S07", "S09")
 @pytest.mark.parametrize("out_axes", [None, 1])
 def test_pmap(out_axes):

@@ -128,7 +128,7 @@ def slopes(f, *xs):
     return five(lambda k: at(k, 0)), five(lambda k: at(0, k)), d
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("varies, name", [(True, n) for n in VARIES] + [(False, n) for n in ALIKE])
 def test_gradients(varies, name):
     f = (VARIES if varies else ALIKE)[name]
@@ -157,7 +157,7 @@ def test_gradients(varies, name):
     near(curve(over(plait.grad(one), P())), curve(plait.grad(whole(f, varies))))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ["gathered", "of both", *ALIKE])
 def test_derivatives_of_derivatives(name):
     """By reverse mode twice, where results that are one value may be of a type that varies: each

@@ -104,7 +104,7 @@ def test_values_are_those_of_python():
     assert in_numpy(swapped, 2.0) == 12
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_every_mode_gives_the_slope(f):
     x = 0.7
@@ -126,7 +126,7 @@ def test_every_mode_gives_the_slope(f):
         assert float(value) == want, name
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_second_derivatives(f):
     h, x = 1e-2, 0.7

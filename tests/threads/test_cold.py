@@ -16,7 +16,7 @@ HAMMER = Path(__file__).parent / "hammer.py"
 RUNS = 20 if os.environ.get("PLAIT_ALL") else 3
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("run", range(RUNS))
 def test_cold_start(run):
     """Sixteen threads use everything at once in a fresh process: no crash, right numbers.

@@ -57,7 +57,7 @@ PROGRAMS = {  # name: (a function of x and decay, its values, their unit for met
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_units_go_through(name, compiled):

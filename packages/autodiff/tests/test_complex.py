@@ -41,7 +41,7 @@ def each(f, z, unit):
     return np.array(rows)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", REAL)
 def test_real_functions(name):
     f = plait.jit(REAL[name])
@@ -85,7 +85,7 @@ def test_what_is_refused():
             jacobian(abs, holomorphic=True)(1j)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", REAL)
 def test_rows_of_real_results(name):
     """Several real functions of complex numbers: each row is the gradient of one."""

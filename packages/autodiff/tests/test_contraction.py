@@ -24,7 +24,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("spec, contract, shared", PATTERNS)
 def test_every_pattern(spec, contract, shared):
     sizes = dict(zip("abcde", (2, 3, 4, 2, 3)))

@@ -14,7 +14,7 @@ rng = np.random.default_rng(0)
 NCH = ("NCH", "OIH", "NCH")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("case", [
     dict(window_strides=(1,), padding="SAME"),
     dict(window_strides=(2,), padding=((1, 2),)),

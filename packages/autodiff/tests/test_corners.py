@@ -251,7 +251,7 @@ DIFFERS = {
 """What the page says JAX gives."""
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_derivative(name, expect_slopes):
     expect_slopes(*CASES[name])

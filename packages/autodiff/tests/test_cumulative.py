@@ -18,7 +18,7 @@ def close(got, want, rtol=1e-10):
     np.testing.assert_allclose(np.asarray(got), want, rtol=rtol, atol=1e-12)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("f", [cumsum, cumprod, cummax, cummin, cumlogsumexp])
 def test_finite_differences(f, reverse):

@@ -455,7 +455,7 @@ def seven():
     return {"custom_jvp": (f, 7), "custom_vjp": (g, 11)}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.feature("A37")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])

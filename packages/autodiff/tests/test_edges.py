@@ -128,7 +128,7 @@ DIFFERS = {
 """What JAX says there."""
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_derivative(name):
     f, xs, want = CASES[name]

@@ -81,7 +81,7 @@ INTEGER_MAPS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", INTEGER_MAPS)
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_transposes_of_maps_of_integers(name, dtype):

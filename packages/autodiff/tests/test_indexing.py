@@ -94,7 +94,7 @@ READS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", READS)
 def test_reading(name):
     check(squared(READS[name]), X)
@@ -116,7 +116,7 @@ WRITES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("op", ["set", "add", "subtract", "multiply", "divide", "min", "max"])
 @pytest.mark.parametrize("name", WRITES)
 def test_writing(name, op):
@@ -125,7 +125,7 @@ def test_writing(name, op):
     check(lambda x, v: getattr(x.at[index], op)(v) * 2.0, X, v, second=op != "divide")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("op", ["set", "add", "multiply"])
 def test_writing_twice_differentiated(op):
     check(lambda x, v: squared(lambda x, v: getattr(x.at[I], op)(v))(x, v), X, draw(4, 4, 2))

@@ -345,7 +345,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("way", WAYS)
 def test_everywhere(way):
     """Under every transformation, to second order."""
@@ -441,7 +441,7 @@ def loss_of(net):
     return loss
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("net", [stacked, unrolled])
 def test_memory_does_not_grow_with_depth(net):
     """Activations take the same memory at any depth; gradients are those of the plain network."""

@@ -48,6 +48,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences(name):
     prim, args, params = CASES[name]

@@ -149,7 +149,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.feature("A22", "A23")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_halves_make_the_whole(name):

@@ -17,7 +17,7 @@ def close(got, want):
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("axis", [None, 1, (0, 2), (1, 2)])
 @pytest.mark.parametrize("f", [sum, prod, max, min, mean])
 def test_finite_differences(f, axis):

@@ -57,7 +57,7 @@ NETS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NETS)
 def test_memory_of_unrolled_layers(name):
     """Layers one after the other, outside of loops: the compiler sees both computations of each.

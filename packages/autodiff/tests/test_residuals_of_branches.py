@@ -74,7 +74,7 @@ def in_numpy(branches, w, x, ks):
     return (x**2).sum()
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("wrapped", WRAPPED)
 @pytest.mark.parametrize("name", NUMPY)
 def test_derivatives(name, wrapped):
@@ -97,7 +97,7 @@ def temporaries(name, wrapped):
     return g.lower(*args).compile().memory_analysis().temp_size_in_bytes
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("wrapped", WRAPPED)
 @pytest.mark.parametrize("name", BRANCHES)
 def test_memory_of_a_scanned_branch(name, wrapped):

@@ -38,7 +38,7 @@ def scanned(schedule, reverse=False):
     return loss
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_schedules_change_no_values(reverse):
     """With a length that divides evenly at no level, in both directions; and the second order."""

@@ -104,7 +104,7 @@ def test_examples():
         assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("run", [lambda f: f, plait.jit, plait.checkpoint])
 def test_a_solver_of_the_tangents_that_closes_over_what_is_differentiated(run):
     """Factors of the matrix, that both the root and its derivative are found with; a x = b."""

@@ -32,7 +32,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences(name):
     prim, xs = CASES[name]

@@ -39,7 +39,7 @@ def test_functions_of_two_arrays(name):
     check_grads(getattr(pnp, name), (x, y), order=2)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_activations(name):
     check_grads(getattr(nn, name), (X * 2 + 0.05,), order=2)
@@ -101,7 +101,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("name", CASES)
 def test_compositions(name):
     check_grads(CASES[name], (X,), order=2)

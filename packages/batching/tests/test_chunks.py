@@ -15,7 +15,7 @@ pnp = plait.numpy
 X = np.random.default_rng(4).normal(size=(7, 3)).astype(np.float32)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("chunk", [1, 2, 3, 6, 7, 8, np.int64(4)])
 @pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["eager", "jit"])
 def test_as_all_at_once(chunk, way):

@@ -10,7 +10,7 @@ from plait.lax import dot_general
 from plait.numpy import dot, matmul, outer, tensordot, vdot
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("contract, shared, shapes", [
     (((1,), (0,)), ((), ()), ((2, 3), (3, 4))),
     (((0,), (1,)), ((1,), (0,)), ((3, 2), (2, 3))),

@@ -10,7 +10,7 @@ from plait.lax import conv_general_dilated, conv_transpose
 from plait_batching import vmap
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("groups", [(1, 1), (2, 1), (1, 2)])
 @pytest.mark.parametrize("numbers", [("NHC", "HIO", "NHC"), ("CNH", "OHI", "HCN")])
 def test_every_axis(mapped, groups, numbers):

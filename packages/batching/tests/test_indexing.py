@@ -102,7 +102,7 @@ CASES["set in a range"] = (lambda x, v: x.at[1:3, ::2].set(v), X, draw(2, 3))
 CASES["clipped"] = (lambda x, i, v: x.at[i].add(v, mode="clip"), X, whole(3), draw(3, 5))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_against_a_loop(name):
     f, *xs = CASES[name]

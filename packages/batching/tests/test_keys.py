@@ -47,7 +47,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_one_by_one(name):
     f = CASES[name]

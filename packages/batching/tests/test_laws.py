@@ -30,7 +30,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", CASES)
 def test_mapping_is_a_stack_of_singles(name):
     assert batching_law(*CASES[name]) >= 10

@@ -19,7 +19,7 @@ def turned(x, corner):
     return (x * 1.3).swapaxes(0, 1).swapaxes(0, 1) + 0.7 * corner
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("tier", ["full", "fast"])
 @pytest.mark.parametrize("width", [1, 4, 17])
 @pytest.mark.parametrize("name", PLACES)

@@ -68,7 +68,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_every_axis(name, axis):
@@ -85,7 +85,7 @@ def test_every_axis(name, axis):
             np.testing.assert_allclose(g, np.stack([e[k] for e in each], 1), rtol=1e-6)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("axes", [(0, 2), (2, 1), (1, 0), (2, 0)])
 @pytest.mark.parametrize("name", [n for n in CASES if n != "branch"])
 def test_two_maps(name, axes):

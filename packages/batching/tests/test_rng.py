@@ -33,7 +33,7 @@ SAMPLERS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_over_keys(name):
     f = SAMPLERS[name]

@@ -35,7 +35,7 @@ def by_loop(prim, segments, reverse):
     return np.concatenate(out)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("say", [_row_after_row, _tree], ids=["rows", "tree"])
 @pytest.mark.parametrize("prim", [*LOOPS, recurrence], ids=lambda p: p.name)
 @pytest.mark.parametrize("reverse", [False, True])
@@ -59,7 +59,7 @@ def test_segments(say, prim, reverse, special):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("say", [_row_after_row, _tree], ids=["rows", "tree"])
 def test_narrow_floats_are_accumulated_wide(say):
     ones = pnp.ones(600, ml_dtypes.bfloat16)

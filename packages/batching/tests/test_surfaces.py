@@ -154,14 +154,14 @@ def agree(f, xs):
                 np.testing.assert_allclose(np.asarray(g), w, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 @pytest.mark.parametrize("name", NUMBERS)
 def test_of_numbers(name):
     agree(NUMBERS[name], XS)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", WHOLE)
 def test_of_whole_numbers(name):
     agree(WHOLE[name], KS)

@@ -218,7 +218,7 @@ def test_which_condition_failed_first(f, args, want, compiled):
     assert error.get() == want
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("errors, f, args, kind", KINDS)
 def test_which_kind_of_error_came_first(errors, f, args, kind):
     error, out = plait.jit(checkify(f, errors=errors))(*arrays(args))

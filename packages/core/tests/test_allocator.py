@@ -41,6 +41,7 @@ def faults_of_ten_results(keep):
     return int(count)
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(sys.platform != "linux", reason="the GNU C library is asked")
 def test_pages_are_asked_for_once():
     """Ten results of 64 MB: 163,840 pages of 4 KB, if the system is asked for them each time."""

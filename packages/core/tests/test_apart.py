@@ -212,7 +212,7 @@ def test_complex_differences_are_not_undone():
     assert plait.jit(lambda x, y: (x - y) + y)(x, y).item() == 0
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("tier", ["full", "fast"])
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.0, 2.0])
 @pytest.mark.parametrize(
@@ -382,6 +382,7 @@ ZEROS_OF = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [F16, BF16, F32, F64, np.complex64, np.complex128])
 @pytest.mark.parametrize("way", ZEROS_OF)
 def test_sums_with_zeros_keep_their_signs(way, dtype):

@@ -49,7 +49,7 @@ def shapes(n):
     return _shaped(floats(n))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("one", [operations, dispatched, functions, shapes])
 def test_mappings_are_bounded(one, monkeypatch):
     plait.clear_caches()

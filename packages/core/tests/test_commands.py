@@ -124,6 +124,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_doctor_runs_the_program_that_a_plugin_brings(plugin, case):
     source, outcome, failure = PROGRAMS[case]

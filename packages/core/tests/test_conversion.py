@@ -32,7 +32,7 @@ def viewed(x, dtype):
     return x.view(dtype)[..., 0]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("have", NAMES)
 def test_against_view(have):
     have = np.dtype(have)
@@ -157,7 +157,7 @@ def names_in(code):
 NARROWED = pytest.mark.filterwarnings("ignore:a dtype of 64 bits was requested")
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name, dtype", [
     (name, dtype) for name in ENTRANCES for dtype in ("float64", "int64", "uint64", "complex128")
     if (name, dtype) not in NOT_OF_THIS_KIND
@@ -222,7 +222,7 @@ def test_astype_of_none_is_the_default_float():
 VIEWED = ["float32", "float64", "complex64", "complex128", "int32", "int16", "uint8"]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("have", VIEWED)
 @pytest.mark.parametrize("want", ["complex64", "complex128", "float32", "float64", "int64"])
 def test_views_of_and_as_complex_numbers(have, want):

@@ -250,6 +250,7 @@ def test_errors():
         conv_general(x, y, dims=dims, **good, **rest)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["int8", "uint16", "int32", "int64", "complex64", "complex128"])
 @pytest.mark.parametrize("case", CASES)
 def test_platforms_with_convolutions_of_floats_only(case, name, monkeypatch):

@@ -82,6 +82,7 @@ KINDS = {
 """The number of convolutions that are left for the compiler."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", KINDS)
 def test_values(kind, seed):

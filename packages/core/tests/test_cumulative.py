@@ -53,7 +53,7 @@ def test_against_accumulate(name, reverse):
         assert got.dtype == x.dtype and got.shape == shape
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("way", [cum.tree, cum._as_scan])
 def test_the_other_ways(way, reverse):

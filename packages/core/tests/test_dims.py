@@ -748,7 +748,7 @@ def random_case(r):
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.feature("B59")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_answer_is_wrong(seed, record_property):
@@ -775,7 +775,7 @@ def test_no_answer_is_wrong(seed, record_property):
     assert share > 0.85
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.feature("B59")
 @pytest.mark.parametrize("seed", range(10, 12))
 def test_canonical_forms_have_the_right_values(seed):

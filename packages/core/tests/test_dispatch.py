@@ -68,7 +68,7 @@ CALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_of_one_array_a_call_gives_what_the_body_gives(name, wide):
@@ -89,7 +89,7 @@ NUMBERS = [0, 1, -1, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, 300, 16777217, True,
            0.1, 1e-45, 1e300, float("inf"), float("nan"), 1 + 2j, None]  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", ["where", "clip"])
 def test_python_numbers_count_as_they_do_in_the_body(name, wide):

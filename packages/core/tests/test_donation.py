@@ -82,7 +82,7 @@ def many(a, b, c, d=0, *, e=0):
     return a
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("number", [3.0, 5, 0.0, 2j, np.float32(3), np.int32(7)])
 def test_donated_numbers_are_there_for_the_next_call(number):
     """Whatever is kept of common numbers is not given away: not by name, in trees, beside another

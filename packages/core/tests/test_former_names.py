@@ -66,7 +66,7 @@ TEXT = "f(%0: f32[2,2]) { %1: f32[] = core.det(%0) return %1 }"
 AGAIN = f"prim = plait.text.parse({TEXT!r}).eqns[0].prim"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "start", [AGAIN, "prim = plait.ext.ir.registered('core.det')",
               "from plait._core.primitive import registered as r; prim = r('linalg.det')"]

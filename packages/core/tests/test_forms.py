@@ -173,7 +173,7 @@ def test_ordinary_forms_have_a_text(name):
     assert way((x, x, x), {}) == way((), {"z": x}) == "slow"
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("roles", [{}, {"donate_argnames": "k"}], ids=["alike", "with roles"])
 @pytest.mark.parametrize("kind", ["arrays", "numpy arrays", "numbers"])
 def test_a_call_after_one_that_looks_like_it(kind, roles):

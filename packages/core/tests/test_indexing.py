@@ -210,7 +210,7 @@ JOINS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("f", JOINS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", CASES)
 def test_scatter(name, f):

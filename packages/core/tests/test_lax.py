@@ -348,7 +348,7 @@ def windows(x, f, start, size, stride, pads, base=None, dilation=None):
     return out
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("size", "stride", "padding", "base", "dilation"), [
     ((2, 2), (1, 1), "VALID", None, None), ((2, 3), (2, 1), "SAME", None, None),
     ((3, 1), (1, 2), ((1, 0), (0, 2)), None, None), ((2, 2), (1, 1), "VALID", (2, 1), (1, 2)),
@@ -421,7 +421,7 @@ def test_control():
     same(lax.associative_scan(lax.add, V), np.cumsum(V))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_associative_scan_keeps_the_order_of_operands(n, reverse):
@@ -486,7 +486,7 @@ def test_names_and_arguments():
         assert list(inspect.signature(getattr(lax, name)).parameters)[: len(want)] == want
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
 def test_integers_that_the_compiler_knows_may_be_divided_by_zero(dtype, shape):

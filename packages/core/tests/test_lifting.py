@@ -285,7 +285,7 @@ STACKS = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("kind", "axes"), STACKS)
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -342,7 +342,7 @@ Slope.rules.rule(mul)(lambda x, t: (x[0] * x[1], x[0] * t[1] + t[0] * x[1]))
 Slope.rules.rule(sin)(lambda x, t: (lax.sin(x[0]), lax.cos(x[0]) * t[0]))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("which", ["x", "y", "both"])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -70,7 +70,7 @@ def lines(*program, args):
     return done.stdout.split()
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["pure", "io", "ordered", "debug"])
 @pytest.mark.parametrize("way", ["same", "other", "thread"])
 @pytest.mark.parametrize("depth", [3, 20])
@@ -80,14 +80,14 @@ def test_nested_callbacks(depth, way, kind):
     assert lines(CALL, NESTED, args=(kind, way, depth)) == [expected] * 2
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["pure", "io", "ordered", "debug"])
 @pytest.mark.parametrize("way", ["same", "other"])
 def test_nested_callbacks_too_deep(way, kind):
     assert lines(CALL, NESTED, args=(kind, way, 40)) == ["refused"] * 2
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["pure", "io", "ordered", "debug"])
 def test_callbacks_that_wait_for_threads_too_deep(kind):
     """The innermost thread is refused, and its callback goes on."""

@@ -54,7 +54,7 @@ def test_a_plugin_that_does_not_work_is_told_of(plugin, platform, said):
     assert text.startswith("cpu 0.0") and f"the plugin for '{platform}' cannot be used" in text
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("module", ["of_somebody", "of_somebody.runtime"])
 def test_a_plugin_that_an_entry_point_names(module, said, tmp_path):
     """The package is elsewhere, and is not run either."""

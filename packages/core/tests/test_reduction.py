@@ -109,7 +109,7 @@ def test_mean(name, axis):
 PLACES = [(n, d) for n in (5, 100) for d in REAL] + [(n, "float32") for n in (1, 31, 32)]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("n, name", PLACES)
 def test_places_of_extremes(name, n):
     """Both ways of computing them, by length of the axis; ties go to the first."""

@@ -67,7 +67,7 @@ def acts_of(p):
     return found
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("start", range(0, 800, 100))
 def test_random_programs_keep_every_bit(start):
     shorter = 0
@@ -82,7 +82,7 @@ def test_random_programs_keep_every_bit(start):
     assert shorter > 50
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("start", range(0, 400, 100))
 def test_dce_of_random_programs(start):
     rng = np.random.default_rng(start)
@@ -99,7 +99,7 @@ def test_dce_of_random_programs(start):
         assert dce(q)[0] is q
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("start", range(0, 400, 100))
 def test_inlining_random_programs(start):
     def calls(p):

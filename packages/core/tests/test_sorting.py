@@ -47,7 +47,7 @@ def plain(x):
     return x if x.dtype.name in ("bool", *WHOLE, *FLOATS[:3], *COMPLEX) else x.astype(np.float32)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [*WHOLE, *FLOATS, *COMPLEX])
 def test_sort_and_argsort(name):
     x = sample(name)
@@ -96,6 +96,7 @@ def test_several_keys():
         np.testing.assert_array_equal(np.asarray(got[-1]), np.lexsort(keys[::-1]))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("along", [0, 1], ids=["alone", "with values"])
 @pytest.mark.parametrize("second", ["bool", "int8", "uint32", "int32", "float16", "float32"])
 @pytest.mark.parametrize("first", ["bool", "uint8", "uint32", "int32", "float32"])

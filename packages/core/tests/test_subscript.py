@@ -71,7 +71,7 @@ def expected(index):
         return None
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("first", range(len(ITEMS)))
 def test_every_pair(first):
     for index in grid():
@@ -251,7 +251,7 @@ def _number(i):
     return (type(i) is int) or (isinstance(i, np.ndarray | Array) and i.dtype != bool)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(6))
 def test_reading_mixtures(seed):
     for index in mixtures(seed, 25):
@@ -273,7 +273,7 @@ UFUNCS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("op", ["set", *UFUNCS])
 def test_writing_mixtures(op):
     rng = np.random.default_rng(1)
@@ -492,7 +492,7 @@ def test_apply():
     same(plait.jit(lambda x: x.at[x > 20].apply(lambda v: v * 2))(X), want)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("index", [
     [2, 0, 2], [[1, 1], [1, 0]], [0, -3, 0, 2, 2], [1] * 20, [], [2],
 ], ids=str)  # fmt: skip
@@ -703,7 +703,7 @@ SYMBOLIC = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_symbolic_sizes(name):
     """Staged once on b rows; run on several, against the same function on actual arrays."""

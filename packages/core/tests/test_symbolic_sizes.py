@@ -130,7 +130,7 @@ def judged(case):
     return pytest.param(case, marks=[pytest.mark.full_tier] * (case in EXACT))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("case", [judged(case) for case in CASES])
 def test_once_for_all_sizes(case):
     f, shapes, dtype = CASES[case]

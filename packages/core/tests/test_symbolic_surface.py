@@ -136,7 +136,7 @@ def shapes_at(f, given, n):
         return None
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("surface", "name"), [(s, name) for s, module in SURFACES.items() for name, _ in
                           functions(module)])  # fmt: skip

@@ -391,7 +391,7 @@ def test_callbacks_print_and_are_refused():
 # ---- random programs -------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("start", range(0, 300, 50))
 def test_random_programs_are_read_back(start):
     for seed in range(start, start + 50):

@@ -29,7 +29,7 @@ AFFINE = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", AFFINE)
 @pytest.mark.parametrize("shape", [(3, 40), (64, 64), (5, 17)])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -79,7 +79,7 @@ def fresh(f):
     return lambda *xs: f(*xs)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("tier", ["full", "fast", "both"])
 def test_results_of_every_tier(name, tier):
@@ -350,7 +350,7 @@ EXITS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("end", EXITS)
 def test_a_process_ends_while_the_thread_compiles(end, process):
     """It neither hangs nor crashes, and says nothing of the thread."""
@@ -469,7 +469,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_single_operations_have_the_bits_of_numpy(name, dtype):

@@ -16,6 +16,7 @@ def pooled(x, window, stride, pads, base):
     return [wide[i : i + window].sum() for i in range(0, len(wide) - window + 1, stride)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("padding", ["VALID", "SAME", "SAME_LOWER"])
 @pytest.mark.parametrize("base", [1, 2, 3])
 @pytest.mark.parametrize("count", [4, 5])

@@ -223,7 +223,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("words", "text"), NAMES, ids=lambda w: " ".join(w)[:40])
 def test_files_that_can_not_be_opened_are_told_with_what_to_write(
     folder, words, text, monkeypatch, capsys
@@ -282,7 +282,7 @@ def test_pipes_are_written_into(tmp_path, key):
     assert stat.S_ISFIFO(pipe.stat().st_mode) and [*tmp_path.iterdir()] == [pipe]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("words", "text"), MISTAKES, ids=lambda w: " ".join(w)[:30])
 def test_mistakes_are_one_message(folder, words, text, monkeypatch, capsys):
     monkeypatch.chdir(folder)

@@ -79,7 +79,7 @@ def test_cholesky_of_what_is_not_positive_definite_is_nan_alone():
     np.testing.assert_array_equal(low[[0, 3]], [np.eye(3), 2 * np.eye(3)])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("dtype", "size"), CASES)
 def test_lu(dtype, size):
     x = sample(dtype, 2, *size)
@@ -103,7 +103,7 @@ def test_lu_of_singular_matrices():
         np.testing.assert_array_equal(pivots, chosen)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(("dtype", "size"), CASES)
 def test_qr(dtype, size, full):
@@ -117,7 +117,7 @@ def test_qr(dtype, size, full):
         close(np.abs(r[:, : min(size)]), np.abs(np.linalg.qr(x)[1]), size[0])
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("left", [False, True])
 def test_reflectors_at_work(dtype, left):
@@ -136,7 +136,7 @@ def test_reflectors_at_work(dtype, left):
     close(turned, adj(whole) @ c if left else c @ adj(whole), 5)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("dtype", "n"), [(d, n) for d, n in SQUARES if n != 16])
 @pytest.mark.parametrize("left", [False, True])
 def test_triangular_systems(dtype, n, left):
@@ -174,7 +174,7 @@ def test_the_other_triangle_is_not_read():
     close(values, np.linalg.eigvalsh(a @ a.T), 200)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("dtype", "n"), [*SQUARES, ("complex64", 3), ("float64", 33)])
 @pytest.mark.parametrize("lower", [False, True])
 def test_symmetric_eigenvalues(dtype, n, lower):
@@ -193,7 +193,7 @@ def test_symmetric_eigenvalues(dtype, n, lower):
         close(values, np.linalg.eigvalsh(x), 4 * n)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("dtype", "size"), [*CASES, ("float64", (33, 33))])
 def test_singular_values(dtype, size):
     x = sample(dtype, 2, *size)
@@ -224,7 +224,7 @@ MATRICES = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", MATRICES)
 def test_special_matrices(name):
     x = MATRICES[name]
@@ -263,7 +263,7 @@ MADE_OF_THEM = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", MADE_OF_THEM)
 def test_what_is_made_of_them(name):
     f, want = MADE_OF_THEM[name]

@@ -113,6 +113,7 @@ def changed_by(rng, blob, most):
             yield place, value, container.pack(with_at(manifest, place, value), members)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field(kind, tmp_path):
     if kind == "derivative":

@@ -49,7 +49,7 @@ register_pytree_serialization(Pair, serialized_name="plait.tests.isolated.Pair")
 # ---- in a process of its own ---------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.plait")), ids=lambda p: p.stem)
 def test_what_another_process_read_is_what_is_read_here(path):
     data = path.read_bytes()

@@ -215,7 +215,7 @@ def test_parts_that_are_shared():
         [t.texts(1) for t in _root(data).tables(19)]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_damage_ends_otherwise_than_in_our_words(name):
     """Outside of modules: there are no checksums, and what is not noticed is another function."""

@@ -68,6 +68,7 @@ def results(m, n, dtype):
     return [f(m, n, lambda k: number(k, dtype)) for f in FOLDED.values()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_folded_sizes(dtype):
     types = symbolic_args_specs((np.zeros(3, np.float32),), ("b",))

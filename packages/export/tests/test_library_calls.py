@@ -47,7 +47,7 @@ def exported(name: str, dtype, stacked: bool, platform: str):
         return None
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("platform", ["cpu", "cuda", "rocm", "tpu"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_is_written_here_is_read(name, platform):
@@ -149,7 +149,7 @@ def mutants(line: str):
     yield line.replace("(tensor", "(tensor<1xf32>, tensor", 1)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_call_of_other_sizes_or_letters_is_refused(name, dtype):

@@ -162,7 +162,7 @@ def samples(name, most):
         yield Job(prim, known, sample), [np.asarray(x) for x in sample.args]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_each_operation_is_itself_again(name):
     for job, xs in samples(name, 2):
@@ -424,7 +424,7 @@ FACTORISATIONS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["float32", "complex64"])
 @pytest.mark.parametrize("name", FACTORISATIONS)
 def test_kernels_of_libraries_are_read(name, kind):

@@ -43,7 +43,7 @@ def same(found, wanted) -> None:
         np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", sorted({*FILES} - {*ON_MESHES}))
 def test_what_a_release_wrote(name):
     saved = (GOLDEN / name).read_bytes()

@@ -57,7 +57,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_for_every_batch(name):
     f = CASES[name]

@@ -104,7 +104,7 @@ def test_texts_that_are_no_prefix():
         symbolic_args_specs(X, 3)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("step", [1, 2, 3, -1, -2, -3])
 def test_every_slice_of_every_size(step):
     """Also where nothing is left, and where there was nothing; against numpy."""

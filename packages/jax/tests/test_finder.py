@@ -95,7 +95,7 @@ def test_missing_names_are_told_in_the_end(run):
     assert status == "2"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("value, dtype", [("1", "float64"), ("0", "float32")])
 def test_bits_are_what_jax_is_told(run, value, dtype):
     code = "import jax.numpy as jnp; print(jnp.ones(2).dtype, jnp.asarray([1]).dtype)"
@@ -104,7 +104,7 @@ def test_bits_are_what_jax_is_told(run, value, dtype):
     assert run(code, "-m", "plait_jax", **env, PLAIT_DEFAULT_FLOAT="float32").startswith("float32")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "flags, own, count",
     [

@@ -51,7 +51,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_activations(name):
     ref, low, high = FUNCTIONS[name]

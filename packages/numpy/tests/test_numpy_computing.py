@@ -57,7 +57,7 @@ REDUCE = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "ptp"
 NANS = ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nanmedian"]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.filterwarnings("ignore:.*slice:RuntimeWarning", "ignore:Degrees:RuntimeWarning",
                             "ignore:Mean of empty:RuntimeWarning")  # fmt: skip
 @pytest.mark.parametrize("name", [*REDUCE, *NANS])
@@ -177,7 +177,7 @@ METHODS = ["linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "
            "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf"]  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("method", METHODS)
 def test_quantiles(method):
     q = np.array([[0.0, 0.31], [0.77, 1.0]])
@@ -191,7 +191,7 @@ def test_quantiles(method):
         same(pnp.nanquantile(N.astype(np.float64)[0], 0.3, axis=0, method=method), want)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_quantiles_at_random_and_exact_positions(method, dtype):
@@ -333,14 +333,14 @@ PRODUCTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("case", PRODUCTS, ids=lambda c: None)
 def test_products(case):
     f, *xs = case
     check(f, *xs)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.complex64])
 def test_convolutions_of_vectors_of_any_length(mode, dtype):
@@ -390,7 +390,7 @@ EINSUMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
 def test_einsum(case):
     text, *shapes = case
@@ -451,7 +451,7 @@ def test_axes_of_an_ellipsis_that_the_result_lacks_are_summed(text, spelled, sha
 # ---- searching and sets --------------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("n", [0, 1, 5, 40, 1000])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted(n, side):
@@ -609,7 +609,7 @@ HALVES = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype, name", [
     (dtype, name) for dtype in (np.float16, BF16, np.float32, np.float64, np.complex64)
     for name in HALVES if (dtype, name) != (np.complex64, "median")

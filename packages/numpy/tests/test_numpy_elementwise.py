@@ -90,7 +90,7 @@ REAL_ONLY = {"cbrt": POINTS, "deg2rad": POINTS, "rad2deg": POINTS, "radians": PO
              "degrees": POINTS, "fabs": POINTS, "rint": POINTS}  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [*TRANSCENDENTAL, *REAL_ONLY])
 def test_functions_of_one_array(name):
     points = {**TRANSCENDENTAL, **REAL_ONLY}[name]
@@ -109,7 +109,7 @@ def test_functions_of_one_array(name):
         np.testing.assert_allclose(wide(got)[finite], want[finite], rtol=tol, atol=tol)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [
     "exp", "log", "log1p", "sin", "cos", "tanh", "arcsin", "arctan", "sqrt", "cbrt", "exp2", "log2",
     "log10", "sinh", "expm1", "sinc", "floor", "ceil", "trunc", "rint", "fix", "abs", "sign",
@@ -199,7 +199,7 @@ COMPARE = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal
            "logical_or", "logical_xor"]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [*NUMBERS, *REALS, *COMPARE])
 def test_functions_of_two_arrays(name):
     f, ref = getattr(pnp, name), getattr(np, name)
@@ -256,7 +256,7 @@ def test_integer_division_is_numpys(dtype):
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_divided_by_zero_are_zero_as_numpys(dtype):
     info = np.iinfo(dtype)
@@ -274,7 +274,7 @@ def test_integers_divided_by_zero_are_zero_as_numpys(dtype):
     same(pnp.fmod(5, 0), 0)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
 def test_negative_powers_of_integers_are_cut_off_at_the_point(dtype):
     bases = np.array([0, 1, -1, 2, -2, 3, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
@@ -315,7 +315,7 @@ def test_clip():
         pnp.clip(1j, 0, 1)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
                                   "right_shift"])  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint8, np.uint64])
@@ -365,7 +365,7 @@ def test_frexp_and_ldexp(dtype):
     np.testing.assert_array_equal(got[normal], want[normal])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16, np.uint32, np.uint64])
 def test_ldexp_of_any_exponent(dtype, kind):
@@ -507,7 +507,7 @@ def test_derivative_free_edges_of_hypot_and_logaddexp():
 COMPLEX_NUMBERS = [1 + 2j, 1 - 2j, 1 + 2j, -0.5j, 2, complex(np.inf, 1), complex(1, np.inf), 0]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_operators_order_complex_numbers_by_parts(name, dtype):

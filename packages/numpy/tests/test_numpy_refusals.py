@@ -238,7 +238,7 @@ def refusal(call):
 ALL = [(name, arguments) for name, arguments in calls() if hasattr(np, name.split(".")[0])]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("part", range(8))
 def test_what_numpy_refuses_is_refused(part):
     failures = []
@@ -330,7 +330,7 @@ def met_by_users(mode, arrays, result):
     return not all(np.isfinite(v).all() for v in (*arrays, *out) if v.dtype.kind in "fc")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 def test_strict_modes_are_about_users_operands(mode):
     """A right call on arrays of one dtype, of one number of axes, with finite results is right in

@@ -37,6 +37,7 @@ def outcome(f):
     return [(x.dtype, x.weak_type, np.asarray(x).tolist()) for x in plait.tree.leaves(out)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", NUMBERS)
 @pytest.mark.parametrize("name", BINARY)
 def test_beside_an_array_it_is_the_python_number(name, kind):

@@ -252,7 +252,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: None)
 def test_rearranging_is_numpys(case):
     f, *xs = case
@@ -265,7 +265,7 @@ PADS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap", "maximum",
                                   "minimum", "mean", "median", "linear_ramp"])  # fmt: skip
 def test_pad(mode):
@@ -454,7 +454,7 @@ SPIRALS = [(1j, 8j), (-1j, -27j), (8j, 1j), (-1 + 1j, -1000 - 5j), (1, 8 + 0j), 
            (-1 + 0j, -8), (1.0, 8.0), (-1.0, -8.0)]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("ends", SPIRALS, ids=str)
 def test_geometric_spirals(ends, endpoint):

@@ -85,7 +85,7 @@ def test_complex_logaddexp(base):
 # ---- booleans --------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
 @pytest.mark.parametrize("x", [[0.1, 0.1, 0.0], [0.0, 2.0], [1, 2, 3], [0, 0], [True, False], []])
 def test_sums_as_booleans(name, x):

@@ -27,7 +27,7 @@ def same(got, want):
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", [*INTEGERS, *FLOATS])
 def test_methods(name):
     x = X if name in INTEGERS else F
@@ -61,7 +61,7 @@ def test_what_a_fold_starts_with():
     same(pnp.negative.at(F[0], np.array([1, 1, 2])), F[0] * [1, 1, -1, 1, 1])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (3, 0, 2), (0, 0)])
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_xor", "hypot", "add"])
 def test_folds_of_no_elements(shape, name):
@@ -160,6 +160,7 @@ def test_quotients_of_polynomials():
         same(pnp.polydiv(u, v, trim_leading_zeros=True)[1], np.polydiv(u, v)[1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "out", ["int8", "int16", "uint8", "int32", "float16", "float32", "complex64"]
 )

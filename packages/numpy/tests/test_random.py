@@ -157,7 +157,7 @@ def title(case):
     return f"{case[0]}{case[1]}{case[2] or ''}"[:60]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("case", SAME, ids=title)
 def test_same_whole_numbers(case):
     name, args, how, want = case
@@ -166,7 +166,7 @@ def test_same_whole_numbers(case):
     np.testing.assert_array_equal(host(plait.jit(lambda k: f(k, *args, **how))(KEY)).ravel(), want)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("case", CLOSE, ids=title)
 def test_same_floats(case):
     name, args, how, want = case
@@ -223,7 +223,7 @@ MOMENTS = {  # mean and variance
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", MOMENTS)
 def test_moments(name):
     draw, mean, variance = MOMENTS[name]

@@ -36,7 +36,7 @@ RECORDED = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("name", "parameters", "want", "law"), RECORDED)
 def test_floats(name, parameters, want, law):
     """An element does not depend on how many there are: the first ones are those recorded."""
@@ -56,6 +56,7 @@ PARAMETERS = [(name, parameters) for name, parameters, *_ in RECORDED if paramet
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "parameters"), PARAMETERS)
 def test_complex_parameters_are_refused(name, parameters):
     """Their imaginary parts would be dropped without a word."""
@@ -228,7 +229,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", DRAWS)
 def test_bits_follow_the_default_dtypes_as_in_jax(name):
     """What jax.random gives for key(5) with and without its 64 bits."""

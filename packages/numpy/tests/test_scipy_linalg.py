@@ -149,7 +149,7 @@ def test_schur_and_hessenberg():
         close(q, np.eye(n))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["schur", "hessenberg", "triangular", "any", "tiny"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_complex_forms_are_scipys(kind, dtype):
@@ -243,7 +243,7 @@ PATTERNS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_patterns(name):
     for args in PATTERNS[name]:

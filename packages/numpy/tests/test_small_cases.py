@@ -396,6 +396,7 @@ def test_infinitely_many_trials():
     np.testing.assert_array_equal(got, np.array([np.inf, np.inf, np.nan, np.nan, np.nan]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["union1d", "intersect1d", "setxor1d", "setdiff1d"])
 def test_missing_elements_of_sets_are_the_least_one(name):
     rng = np.random.default_rng(3)

@@ -40,7 +40,7 @@ def _examples(module):
                     yield test
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", MODULES)
 def test_what_functions_compute_with_is_not_judged(name):
     runner, said = doctest.DocTestRunner(verbose=False), io.StringIO()

@@ -49,7 +49,7 @@ MODULES += [
 """But two that hold nothing that is not in another one."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

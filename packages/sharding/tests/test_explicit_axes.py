@@ -306,7 +306,7 @@ def of_numpy(source):
     return np.asarray(eval(source, {"A": A, "xp": np, "np": np}))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("source", "spec"), PROGRAMS + [row[:2] for row in OTHERS])
 def test_results(source, spec, mesh, close):
     with use_mesh(mesh):

@@ -98,6 +98,7 @@ COLLECTIVES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_collectives(mesh, lies, close, name):
     f, outs, want = COLLECTIVES[name]
@@ -141,6 +142,7 @@ def test_nan_is_the_greatest_of_all_devices(mesh, lies, dtype):
         assert np.isnan(ends).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "ends", [("x", None), (None, "x"), ("x", "y"), (("x", "y"), None)], ids=str
 )

@@ -83,7 +83,7 @@ print(shown(g))
 """
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["pure", "io", "ordered", "debug"])
 @pytest.mark.parametrize("way", ["raise", "call", "thread"])
 def test_failing_callbacks(way, kind):

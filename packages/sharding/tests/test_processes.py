@@ -54,7 +54,7 @@ def three_parts(error, kind, *texts):
 # ---- devices and arrays ------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.feature("S18")
 @pytest.mark.parametrize("n", [2, 4])
 def test_devices_have_one_number_everywhere(n):
@@ -69,6 +69,7 @@ def test_devices_have_one_number_everywhere(n):
         assert told["initialized"] is True and told["afterwards"] is False
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.feature("S18")
 @pytest.mark.parametrize("n", [2, 4])
 def test_each_process_has_its_pieces(n):
@@ -141,6 +142,7 @@ def test_programs_that_the_compiler_divides(n):
             np.testing.assert_allclose(told[name], value, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.wide
 def test_sums_of_one_program_stay_apart():
     """Combined they end a survivor of a process that died, inside of Gloo."""
     assert [told["sums"] for told in ran("everything")] == [2, 2]
@@ -257,7 +259,7 @@ DIVERGENCES = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("how", DIVERGENCES)
 def test_processes_that_diverge(how):
     for told in ran("diverging", 2, 1):
@@ -294,7 +296,7 @@ def test_a_process_that_does_not_come_is_named():
 # ---- the end of a process ----------------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "how, n, victim, devices, code, why",
     [
@@ -322,6 +324,7 @@ def test_others_hear_of_the_end_of_one(how, n, victim, devices, code, why):
         assert "ValueError: a bug in one process" in every[victim].err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("devices", [1, 2])
 def test_one_that_is_frozen(devices, n=3):
     every = run_together(
@@ -334,7 +337,7 @@ def test_one_that_is_frozen(devices, n=3):
         assert "it has said nothing for" in every[i].told["text"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_survivors_may_end_at_once(how):
     frozen = [1] if how == "stop" else []

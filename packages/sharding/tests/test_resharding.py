@@ -64,7 +64,7 @@ def expect_at(x, where):
         np.testing.assert_array_equal(shard.data, A[want[shard.device]])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("i", range(21))
 def test_every_sharding_from_every_other(i, no_host):
     every = list(layouts())
@@ -94,7 +94,7 @@ def test_between_the_same_devices_a_program_does_it(lies, no_host):
 SPECS = [P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P(None, ("y", "x"))]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("i", range(len(SPECS)))
 def test_no_device_has_more_than_a_piece(i, lies, no_host):
     """What a device is sent, and all memory of the program, is no larger than pieces are."""

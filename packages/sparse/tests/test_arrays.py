@@ -16,6 +16,7 @@ D = np.array([[0, 3, 0], [1, 0, 2]], np.float32)
 CUBE = (np.arange(24).reshape(2, 3, 4) % 3 * np.arange(24).reshape(2, 3, 4)).astype(np.float32)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [sparse.BCOO, sparse.BCSR])
 @pytest.mark.parametrize(
     "x", [D, D.astype(bool), D.astype(np.int32), D * (1 + 2j), D * 0, D[:, :0]]
@@ -29,6 +30,7 @@ def test_dense_round_trip(kind, x):
     np.testing.assert_array_equal(plait.jit(lambda y: kind.fromdense(y, nse=6).todense())(x), x)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n_batch, n_dense", [(a, b) for a in range(4) for b in range(4 - a)])
 def test_layouts_of_dense(n_batch, n_dense):
     x = sparse.BCOO.fromdense(CUBE, n_batch=n_batch, n_dense=n_dense)
@@ -47,6 +49,7 @@ def test_layouts_of_dense(n_batch, n_dense):
         np.testing.assert_array_equal(z, CUBE)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_padding_and_duplicates(seed, layout, sample):
@@ -171,6 +174,7 @@ def test_refusals(name):
     assert len(lines) >= 3 and "test_arrays.py" in str(e.value)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("batch, dense", [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)])
 @pytest.mark.parametrize("n, m, k", [(3, 3, 0), (5, 4, 2), (3, 4, -1), (3, 3, 5), (0, 3, 0)])
 def test_diagonals_store_no_more_than_they_hold(n, m, k, batch, dense):

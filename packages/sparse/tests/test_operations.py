@@ -101,14 +101,14 @@ def judge(run, name, x, want):
     check(run(operation)(x), np.asarray(reference(stored(x) if name == "entries" else want)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operation(name, layout, sample):
     judge(plait.jit, name, *sample(0, SHAPE, *layout, unique=name == "entries"))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operation_at_once(name, sample):
     judge(lambda f: f, name, *sample(1, SHAPE, 1, 1, unique=name == "entries"))
@@ -140,7 +140,7 @@ def product(x, y, numbers):
     return np.einsum(x, xs, y, ys, out)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("numbers", AXES, ids=range(len(AXES)))
 def test_products_with_dense(numbers, layout, sample):

@@ -55,6 +55,7 @@ STAYS_SPARSE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STAYS_SPARSE)
 def test_sparse_results(name):
     f, reference = STAYS_SPARSE[name]

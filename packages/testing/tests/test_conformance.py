@@ -84,7 +84,7 @@ def judged(family):
     return pytest.param(family, id=name, marks=[pytest.mark.full_tier] * (name in PRECISE))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("family", [judged(f) for f in FAMILIES])
 def test_all_samples(family):
     cases = known(family)
@@ -99,7 +99,7 @@ LONG = {"bessel": 0, "hypergeometric": 0, "incomplete": 1, "roots": 0, "sampling
 STRICT = {"core.stop": {"trait discrete": "it hides how it varies, that is its purpose"}}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__.rpartition(".")[2])
 def test_ordinary_samples_conform(family):
     """Eager and jitted, traits, text and symbolic sizes of each alone."""
