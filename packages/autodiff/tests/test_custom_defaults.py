@@ -43,3 +43,33 @@ def test_they_are_as_if_they_were_given(way):
         assert float(way(g)(x)) == value
         assert float(way(plait.grad(g))(x)) == slope
     assert float(way(plait.grad(lambda x: scaled(x, name="b")))(x)) == 20
+
+
+@plait.custom_vjp
+def shifted(x, by=3.0, flag=None):
+    return x + by
+
+
+shifted.defvjp(lambda x, by, flag: (x + by, by), lambda by, ct: (10 * by * ct, ct, None))
+
+
+@plait.custom_jvp
+def tilted(x, by=3.0):
+    return x + by
+
+
+@tilted.defjvp
+def _(primals, tangents):
+    (x, by), (t, _) = primals, tangents
+    return x + by, 10 * by * t
+
+
+@pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["as it is", "jit"])
+def test_rules_take_the_defaults_of_arrays(way):
+    x = np.float32(2)
+    for f in (shifted, tilted):
+        assert float(way(f)(x)) == 5 and float(way(plait.grad(f))(x)) == 30
+        assert float(way(plait.grad(lambda x, f=f: f(x, 4.0)))(x)) == 40
+        assert float(way(plait.grad(lambda x, f=f: f(x, by=4.0)))(x)) == 40
+        rows = way(plait.vmap(plait.grad(f)))(np.ones(2, np.float32))
+        assert rows.tolist() == [30, 30]

@@ -165,6 +165,7 @@ _ELSEWHERE = {
         PartialVal=:partial_values.PartialVal
         trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
+    "jax.interpreters.pxla": "thread_resources=:resources.THREAD_RESOURCES",
     "jax.interpreters.xla": """
         apply_primitive=:primitives.apply_primitive
         canonicalize_dtype_handlers=:inert.TYPES_OF_VALUES
@@ -195,6 +196,7 @@ _ELSEWHERE = {
     "jax._src.distributed": "global_state=:connections.global_state",
     "jax._src.lib.xla_client": "XlaRuntimeError=plait.errors.RuntimeFailure",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.mesh": "thread_resources=:resources.THREAD_RESOURCES",
     "jax._src.numpy.util": """
         check_arraylike=:promotion.check_arraylike promote_dtypes=:promotion.promote_dtypes
         promote_dtypes_complex=:promotion.promote_dtypes_complex

@@ -149,13 +149,13 @@ class Function(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return all arguments by position; raise ArgumentError for keyword-only ones.
+        """Return all arguments by position, defaults included, as rules take them.
 
-        Defaults are among them where some are given by name, or a static one is not given.
+        Raises ArgumentError for keyword-only ones.
         """
-        if not kwargs and self.signature is None:
-            return args
         if self.signature is None:
+            if not kwargs:
+                return args
             raise ArgumentError(
                 f"{self.name()} takes no keyword arguments, since it has no signature",
                 fix="pass them by position",
@@ -167,8 +167,7 @@ class Function(Generic[P, R]):
                 f"{self.name()} was called with other arguments than it takes: {error}",
                 fix=f"its signature is {self.name()}{self.signature}",
             ) from None
-        if kwargs or max(self.static, default=-1) >= len(given.args):
-            given.apply_defaults()
+        given.apply_defaults()
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
             raise ArgumentError(
