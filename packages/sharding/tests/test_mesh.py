@@ -99,7 +99,7 @@ def test_errors(told):
     told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "name axes of the mesh: 'x'")
 
 
-def test_a_mesh_does_not_change():
+def test_parts_of_a_mesh_are_not_assigned_to():
     """Tables find it by its hash."""
     mesh = plait.make_mesh((4, 2), ("x", "y"))
     for m in (mesh, mesh.abstract_mesh):

@@ -19,7 +19,7 @@ _NO_MESH = SimpleNamespace(
 
 
 class _Environment:
-    """What `with mesh:` sets."""
+    """The surroundings that `with mesh:` sets."""
 
     @property
     def physical_mesh(self) -> Any:

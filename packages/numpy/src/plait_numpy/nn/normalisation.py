@@ -43,8 +43,8 @@ def _standardize(
         if algorithm == "stable":
             variance = moment(el.sub(x, mean))
         elif own:
-            # Squares of what is far from zero hide the variance: they are taken from the mean's
-            # value.  The other square is 0, and has the derivatives that the first lacks.
+            # Squares of elements far from zero hide the variance, so they are taken about the
+            # mean.  The other square is 0, and has the derivatives that the first lacks.
             centre = el.stop.bind(mean)
             variance = el.sub(moment(el.sub(x, centre)), el.square(el.sub(mean, centre)))
         else:  # rounding may make it negative
