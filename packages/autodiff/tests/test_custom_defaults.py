@@ -73,3 +73,16 @@ def test_rules_take_the_defaults_of_arrays(way):
         assert float(way(plait.grad(lambda x, f=f: f(x, by=4.0)))(x)) == 40
         rows = way(plait.vmap(plait.grad(f)))(np.ones(2, np.float32))
         assert rows.tolist() == [30, 30]
+
+
+def test_static_defaults_of_any_kind_are_beside_them():
+    f = functools.partial(plait.custom_vjp, nondiff_argnums=(1,))(lambda x, how="a", by=3.0: x + by)
+    f.defvjp(lambda x, how, by: (x + by, by), lambda how, by, ct: (10 * by * ct, None))
+    for args in ((1.0,), (1.0, "b")):
+        assert float(plait.grad(f)(*args)) == 30
+
+
+def test_a_function_bound_by_a_default_is_no_argument():
+    f = plait.custom_jvp(lambda x, g=plait.numpy.sin: g(x))
+    f.defjvp(lambda xs, ts: (f(*xs), 7 * ts[0]))
+    assert float(plait.grad(f)(1.0)) == 7
