@@ -116,7 +116,7 @@ def test_the_number_of_compiled_calls(jax):
         for n in (2, 3, 2):
             f(x, n=n)
     assert g._cache_size() == 2 and f._cache_size() == 4
-    jax.vmap(h)(np.ones(3, np.float32))
+    jax.jit(lambda x: 2 * h(x))(np.ones(3, np.float32))
     assert h._cache_size() == 0  # staged, and compiled with what is around it
     f.clear_cache()
     assert f._cache_size() == 0 and g._cache_size() == 2
