@@ -19,7 +19,7 @@ def load(monkeypatch):
     for name in [n for n in sys.modules if n.partition(".")[0] == "jax"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
-    settings = ("x64", "default_float", "default_int")
+    settings = ("x64", "default_float", "default_int", "numpy_scalars", "check_static_indices")
     before = {name: getattr(plait.config, name) for name in settings}
     plait_jax.install()
     try:

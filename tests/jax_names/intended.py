@@ -41,8 +41,6 @@ value | jax.lax.approx_* | a nan is the greatest element, as in top_k
 value | jax.lax.dot_general | products are made before they are converted to integers
 value | jax.lax.linalg.qdwh | an iteration of no steps
 kind | jax.lax.shape_as_value | the result is an array here, too
-dtype | jax.numpy.nanmin | initial counts for the dtype
-dtype | jax.numpy.sum | initial counts for the dtype
 dtype | jax.numpy.*var | the variance in an integer dtype
 dtype | jax.numpy.roots | no roots of a number
 dtype | jax.scipy.signal.* | convolutions of integers are integers, as in numpy

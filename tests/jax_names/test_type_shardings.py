@@ -31,6 +31,17 @@ def mesh(jax, sharding):
     return make
 
 
+def test_the_mesh_in_context_by_its_older_names(load, mesh):
+    for name in ("jax.interpreters.pxla", "jax._src.mesh"):
+        env = load(name).thread_resources.env
+        for _ in range(2):
+            none = env.physical_mesh
+            assert none.empty and not none.axis_names and none.devices.shape == ()
+            made = mesh("Auto")
+            with made:
+                assert env.physical_mesh == made and not env.physical_mesh.empty
+
+
 def test_a_type_without_a_mesh(jax, sharding):
     found = jax.typeof(np.ones((2, 3), np.float32)).sharding
     assert isinstance(found, sharding.NamedSharding)

@@ -43,3 +43,44 @@ def test_they_are_as_if_they_were_given(way):
         assert float(way(g)(x)) == value
         assert float(way(plait.grad(g))(x)) == slope
     assert float(way(plait.grad(lambda x: scaled(x, name="b")))(x)) == 20
+
+
+@plait.custom_vjp
+def shifted(x, by=3.0, flag=None):
+    return x + by
+
+
+shifted.defvjp(lambda x, by, flag: (x + by, by), lambda by, ct: (10 * by * ct, ct, None))
+
+
+@plait.custom_jvp
+def tilted(x, by=3.0):
+    return x + by
+
+
+@tilted.defjvp
+def _(primals, tangents):
+    (x, by), (t, _) = primals, tangents
+    return x + by, 10 * by * t
+
+
+@pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["as it is", "jit"])
+def test_rules_take_the_defaults_of_arrays(way):
+    x = np.float32(2)
+    for f in (shifted, tilted):
+        assert float(way(f)(x)) == 5 and float(way(plait.grad(f))(x)) == 30
+        assert float(way(plait.grad(lambda x, f=f: f(x, 4.0)))(x)) == 40
+        assert float(way(plait.grad(lambda x, f=f: f(x, by=4.0)))(x)) == 40
+
+
+def test_static_defaults_of_any_kind_are_beside_them():
+    f = functools.partial(plait.custom_vjp, nondiff_argnums=(1,))(lambda x, how="a", by=3.0: x + by)
+    f.defvjp(lambda x, how, by: (x + by, by), lambda how, by, ct: (10 * by * ct, None))
+    for args in ((1.0,), (1.0, "b")):
+        assert float(plait.grad(f)(*args)) == 30
+
+
+def test_a_function_bound_by_a_default_is_no_argument():
+    f = plait.custom_jvp(lambda x, g=plait.numpy.sin: g(x))
+    f.defjvp(lambda xs, ts: (f(*xs), 7 * ts[0]))
+    assert float(plait.grad(f)(1.0)) == 7

@@ -128,6 +128,43 @@ BAD = {
 }
 
 
+NOT_LINEAR = {
+    "square": (lambda v: v * v, "core.mul"),
+    "quotient": (lambda v: v / v, "core.div"),
+    "reciprocal": (lambda v: 1 / v, "core.div"),
+    "choice": (lambda v: lax.select(v > 0, v, v), "core.select"),
+    "inner": (lambda v: lax.dot(v, v), "core.dot_general"),
+    "jitted": (plait.jit(lambda v: 3 * v * v), "core.mul"),
+    "in a loop": (lambda v: lax.scan(lambda c, w: (c * w, None), v[0], v)[0], "core.mul"),
+    "solution": (
+        lambda v: plait.lax.linalg.triangular_solve(
+            v * np.eye(3), np.ones((3, 1)), left_side=True
+        ).sum(),
+        "linalg.triangular_solve",
+    ),
+    "solution of both": (
+        lambda v: plait.numpy.linalg.solve(v * np.eye(3), v * np.ones(3)).sum(),
+        "linalg.solve",
+    ),
+    "scaled before": (lambda v: 2 * ((3 * v) * v), "core.mul"),
+}
+
+
+@pytest.mark.parametrize("x", [np.float32(2), np.arange(1.0, 4)], ids=["number", "vector"])
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_what_is_not_linear_is_said(name, x):
+    """With the operation, and never a placeholder for what is linear as a result."""
+    f, operation = NOT_LINEAR[name]
+    if x.ndim == 0 and name in ("in a loop", "inner"):
+        return
+    out = plait.eval_shape(f, x)
+    ct = np.ones(out.shape, out.dtype)
+    for one in (ct, 2 * ct):
+        with pytest.raises(PlaitError, match=f"{operation} is not linear in") as caught:
+            plait.linear_transpose(f, x)(one)
+        assert "vjp" in caught.value.fix and "test_refusals.py" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_three_parts(name):
     with pytest.raises(PlaitError) as caught:

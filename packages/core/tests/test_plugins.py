@@ -169,6 +169,7 @@ def test_what_is_left_out_is_not_listed(install):
         (f"{MAJOR - 1}.9", "was built for PLUGIN_API", "--upgrade core-plugins-api"),
         (None, "does not say which PLUGIN_API", "plait.plugin_api"),
         ("new", "does not say which PLUGIN_API", "plait.plugin_api"),
+        (f"{MAJOR}.{'9' * 5000}", "does not say which PLUGIN_API", "plait.plugin_api"),
     ],
 )
 def test_versions_of_the_seam(install, api, text, fix):
@@ -195,6 +196,27 @@ def test_a_module_that_fails(install):
         assert "ZeroDivisionError" in str(caught.value)
         assert "--upgrade core-plugins-bad" in caught.value.fix
         assert "PLAIT_PLUGINS without core-plugins-bad" in caught.value.fix
+
+
+def test_a_program_deep_in_calls_does_not_break_a_plugin(install):
+    """The user's recursion raises RecursionError, and later the plugin is there; one that recurses
+    by itself cannot be loaded."""
+    code = "def down(n):\n    return n and down(n - 1)\ndown(200)\nv = 5"
+    install("core-plugins-deep", {"plait.api": {"core_deep": "core_plugins_deep:v"}}, code)
+
+    def after(calls):
+        return after(calls - 1) if calls else metadata.resolve("core_deep")
+
+    here, frame = 1, sys._getframe()
+    while (frame := frame.f_back) is not None:
+        here += 1
+    with pytest.raises(RecursionError):
+        after(sys.getrecursionlimit() - here - 150)
+    assert metadata.resolve("core_deep") == 5
+    code = "def down():\n    down()\ndown()"
+    install("core-plugins-loop", {"plait.api": {"core_loop": "core_plugins_loop:v"}}, code)
+    with pytest.raises(PluginError, match="raised RecursionError"):
+        metadata.resolve("core_loop")
 
 
 # ---- rules of installed modules ---------------------------------------------------------------

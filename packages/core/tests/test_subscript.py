@@ -621,6 +621,46 @@ def test_refused(index, kind, text):
             plait.jit(f)(X)
 
 
+OUTSIDE = [7, -9, (1, -8), np.array([1, 7, -9]), (slice(None), np.array([[5], [-6]])),
+           (-4, 9, slice(1, 2)), (np.array([0, 3]), 1, np.array([2, -1]))]  # fmt: skip
+
+
+def moved(index):
+    """The index with its positions moved inside, and which of them were there before."""
+    parts, inside = [], np.asarray(True)
+    for i, n in zip(index if isinstance(index, tuple) else (index,), X.shape, strict=False):
+        if isinstance(i, slice):
+            parts.append(i)
+            continue
+        inside = inside & (np.asarray(i) >= -n) & (np.asarray(i) < n)
+        parts.append(np.clip(np.where(np.asarray(i) < 0, i + n, i), 0, n - 1))
+    return tuple([p if isinstance(p, slice) or p.ndim else int(p) for p in parts]), inside
+
+
+@pytest.mark.parametrize("index", OUTSIDE, ids=str)
+def test_positions_outside_that_are_not_checked(index):
+    """Reading clamps them and writing drops them, as it does those that are computed."""
+    there, inside = moved(index)
+    written = A.copy()
+    written[
+        tuple(
+            [p if isinstance(p, slice) else np.broadcast_to(p, inside.shape)[inside] for p in there]
+        )
+    ] = 9
+    for _ in range(2):
+        with plait.config(check_static_indices=False):
+            for run in (lambda f: f, plait.jit):
+                same(run(lambda x: x[index])(X), A[there])
+                same(run(lambda x: x.at[index].get())(X), A[there])
+                same(run(lambda x: x.at[index].set(9))(X), written)
+                same(run(lambda x: x.at[index].apply(lambda v: 0 * v + 9))(X), written)
+        for f in (lambda x: x[index], lambda x: x.at[index].get(), lambda x: x.at[index].set(9)):
+            with pytest.raises(SubscriptError, match="out of range"):
+                f(X)
+    with plait.config(check_static_indices=False), pytest.raises(SubscriptError):
+        asarray(np.zeros((0, 2)))[0]
+
+
 def test_refused_writing():
     with pytest.raises(TypeRule, match=r"shape \(3,\) cannot be written .* shape \(4, 2\)"):
         X.at[0].set(np.ones(3))

@@ -21,7 +21,7 @@ def jax():
     aside = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "jax"}
     for name in aside:
         del sys.modules[name]
-    settings = ("x64", "default_float", "default_int", "numpy_scalars")
+    settings = ("x64", "default_float", "default_int", "numpy_scalars", "check_static_indices")
     before = {name: getattr(plait.config, name) for name in settings}
     plait_jax.install()
     try:

@@ -141,7 +141,7 @@ def test_it_is_refused_beside_jax(monkeypatch):
 def test_it_is_taken_back(monkeypatch):
     for name in [n for n in sys.modules if n.partition(".")[0] == "jax"]:
         monkeypatch.delitem(sys.modules, name)
-    settings = ("x64", "default_float", "default_int", "numpy_scalars")
+    settings = ("x64", "default_float", "default_int", "numpy_scalars", "check_static_indices")
     before = {name: getattr(plait.config, name) for name in settings}
     count = len(sys.meta_path)
     plait_jax.install()

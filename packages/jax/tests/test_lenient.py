@@ -4,6 +4,7 @@ Invariant: the other side is numpy, or ml_dtypes by numpy's methods.
 """
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -63,6 +64,62 @@ def test_eigenvalues_are_those_of_the_mean_whatever_triangle_is_named(jax):
         np.testing.assert_allclose(h @ v, v * w, atol=1e-4)
     with pytest.raises(ValueError):
         jax.scipy.linalg.eigh(np.ones((2, 3)))
+
+
+REDUCTIONS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "amin": np.minimum}
+REDUCTIONS |= {"min": np.minimum, "amax": np.maximum, "nansum": np.add, "nanprod": np.multiply}
+REDUCTIONS |= {"nanmax": np.maximum, "nanmin": np.minimum}
+
+
+@pytest.mark.parametrize("name", sorted(REDUCTIONS))
+def test_an_initial_value_does_not_change_the_dtype(jax, name):
+    """It is converted to the dtype that the result has without it."""
+    reduce, join = getattr(jax.numpy, name), REDUCTIONS[name]
+    firsts = (0, 2.5, True, np.int64(3), np.float64(2), np.int8(2), np.array(3, np.uint16))
+    for dtype in ("int8", "uint8", "int32", "bool", "float16", "float32", "complex64"):
+        x = np.array([[1, 0, 1], [1, 1, 0]]).astype(dtype)
+        plain = reduce(x, axis=0)
+        for first in firsts:
+            for got in (
+                reduce(x, axis=0, initial=first),
+                reduce(x, 0, None, None, False, first)
+                if "initial" in [*inspect.signature(reduce).parameters][5:6]
+                else plain,
+                jax.jit(lambda v, f: reduce(v, axis=0, initial=f))(x, first),
+            ):
+                assert got.dtype == plain.dtype and got.shape == (3,)
+            got = reduce(x, axis=0, initial=first)
+            want = join(np.asarray(plain), np.asarray(first).astype(plain.dtype))
+            np.testing.assert_array_equal(got, want)
+    assert reduce(np.zeros((0,), np.int8), initial=1.5).dtype == reduce(np.int8([1])).dtype
+    if "dtype" in inspect.signature(reduce).parameters:
+        assert reduce(np.int8([1]), dtype="int16", initial=1.5).dtype == np.int16
+
+
+def test_a_static_position_out_of_range_is_clamped_or_dropped(jax):
+    x = jax.numpy.arange(4)
+    for f in (lambda f: f, jax.jit):
+        assert f(lambda v: v[9])(x) == 3 and f(lambda v: v[-9])(x) == 0
+        assert f(lambda v: v.at[9].set(7))(x).tolist() == [0, 1, 2, 3]
+        assert f(lambda v: v.at[np.array([1, 9])].add(7))(x).tolist() == [0, 8, 2, 3]
+    jax.config.update("jax_check_static_indices", True)
+    with pytest.raises(IndexError, match="index 9 is out of range"):
+        x[9]
+
+
+def test_the_number_of_compiled_calls(jax):
+    f = jax.jit(lambda x, n: x * n, static_argnames="n")
+    g, h = jax.jit(lambda x: x + 1), jax.jit(lambda x: x - 1)
+    assert f._cache_size() == g._cache_size() == 0
+    for x in (1.0, 2.0, np.ones(3, np.float32), np.zeros(3, np.float32)):
+        g(x)
+        for n in (2, 3, 2):
+            f(x, n=n)
+    assert g._cache_size() == 2 and f._cache_size() == 4
+    jax.jit(lambda x: 2 * h(x))(np.ones(3, np.float32))
+    assert h._cache_size() == 0  # staged, and compiled with what is around it
+    f.clear_cache()
+    assert f._cache_size() == 0 and g._cache_size() == 2
 
 
 def test_hints_for_compilers_change_nothing(jax):

@@ -97,3 +97,18 @@ def test_errors(told):
         told(lambda s=shape, n=names: Mesh(np.zeros(s), tuple(n)), "has no devices", "one device")
     told(lambda: Mesh(["cpu"], "x"), "'cpu' is not a device")
     told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "name axes of the mesh: 'x'")
+
+
+def test_parts_of_a_mesh_are_not_assigned_to():
+    """Tables find it by its hash."""
+    mesh = plait.make_mesh((4, 2), ("x", "y"))
+    for m in (mesh, mesh.abstract_mesh):
+        number, text, table = hash(m), repr(m), {m: 1}
+        for name in ("axis_names", "axis_sizes", "axis_types"):
+            with pytest.raises(AttributeError, match=f"{name} of .* cannot be changed"):
+                setattr(m, name, getattr(m, name)[::-1])
+        assert (hash(m), repr(m), table[m]) == (number, text, 1)
+    with pytest.raises(AttributeError):
+        mesh.devices = mesh.devices[::-1]
+    with pytest.raises(ValueError, match="read-only"):
+        mesh.devices[0, 0] = None

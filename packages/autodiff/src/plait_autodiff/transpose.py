@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import MissingRule, TypeRule
-from plait.ext.ir import Eqn, Program, Var, derived, effects_of, evaluate
+from plait.ext.errors import MissingRule, NotAnArrayError, TypeRule
+from plait.ext.ir import Eqn, Primitive, Program, Var, derived, effects_of, evaluate
 from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.trace import Value, as_list, current, lie_as, staged, with_lines
 from plait.ext.types import Aval
@@ -84,10 +84,23 @@ def pull_back(
                 try:
                     for a, x, c in zip(e.inputs, ins, rule(ct, *ins, **e.params), strict=True):
                         if c is not None and x.__class__ is Linear:
+                            if c.__class__ is Linear:
+                                raise not_linear(e.prim, *ins)
                             total.add(a, c, e.prim)
                 except (MissingRule, TypeRule) as error:
-                    raise error.about(e.where) from None
+                    took = isinstance(error, NotAnArrayError) and "<linear " in error.what
+                    raise (not_linear(e.prim, *ins) if took else error).about(e.where) from None
     return total.take_all(later)
+
+
+def not_linear(prim: Primitive, *operands: "Value | Linear") -> MissingRule:
+    """Return the error for an operation that is not linear in its linear operands together."""
+    types = ", ".join([repr(x.aval) for x in operands if x.__class__ is Linear])
+    return MissingRule(
+        f"{prim} is not linear in its operands of types {types}",
+        fix="linear_transpose is for linear functions; plait.vjp(f, *args)[1] transposes the "
+        "derivative of any",
+    )
 
 
 def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:

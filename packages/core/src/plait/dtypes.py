@@ -11,8 +11,10 @@ import numpy as np
 from ._base.errors import OperandTypeError, TypeRule
 from ._base.jaxlib_api import ml_dtypes
 from ._base.lazy import advise as _advise
+from ._base.lazy import later
 from ._base.tracebacks import explained_calls as _explained_calls
 from ._core.array import as_value, canonical
+from ._core.interpreter import GROUND, current
 from ._ops.conversion import bits_of
 from ._ops.shape import array as make_array
 from ._types.avals import (
@@ -65,7 +67,10 @@ class ScalarType(type):
         super().__init__(cls.__name__, (), {})
 
     def __call__(cls, x: Any = 0) -> Any:
-        return make_array(x, canonical(cls.dtype))
+        made = make_array(x, canonical(cls.dtype))
+        if current() is GROUND or made is x:
+            return made
+        return later("_api.default_devices").placed_by_default(made)
 
     def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, cls.dtype.type)

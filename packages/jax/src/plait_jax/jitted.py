@@ -69,7 +69,7 @@ def _over_the_mesh(jitted: Callable[..., Any], brings: bool) -> Any:
             args, kwargs = tree_util.tree_map(brought, (args, kwargs))
         return tree_util.tree_map(brought, jitted(*args, **kwargs))
 
-    for name in ("trace", "lower", "eval_shape", "clear_cache"):
+    for name in ("trace", "lower", "eval_shape", "clear_cache", "_cache_size"):
         setattr(over_the_mesh, name, getattr(jitted, name))
     return over_the_mesh
 

@@ -81,6 +81,9 @@ _ELSEWHERE = {
         __array_api_version__=plait.numpy.__array_api_version__
         __array_namespace_info__=plait.numpy.__array_namespace_info__
         finfo=:lenient.finfo ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size
+        amax=:reducers.amax amin=:reducers.amin max=:reducers.max min=:reducers.min
+        nanmax=:reducers.nanmax nanmin=:reducers.nanmin nanprod=:reducers.nanprod
+        nansum=:reducers.nansum prod=:reducers.prod sum=:reducers.sum
     """,
     "jax.numpy.linalg": "eigh=:eigenvalues.eigh",
     "jax.scipy.linalg": "eigh=:eigenvalues.eigh_of_scipy",
@@ -162,6 +165,7 @@ _ELSEWHERE = {
         PartialVal=:partial_values.PartialVal
         trace_to_jaxpr_nounits=:partial_values.trace_to_jaxpr_nounits
     """,
+    "jax.interpreters.pxla": "thread_resources=:resources.THREAD_RESOURCES",
     "jax.interpreters.xla": """
         apply_primitive=:primitives.apply_primitive
         canonicalize_dtype_handlers=:inert.TYPES_OF_VALUES
@@ -192,6 +196,7 @@ _ELSEWHERE = {
     "jax._src.distributed": "global_state=:connections.global_state",
     "jax._src.lib.xla_client": "XlaRuntimeError=plait.errors.RuntimeFailure",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.mesh": "thread_resources=:resources.THREAD_RESOURCES",
     "jax._src.numpy.util": """
         check_arraylike=:promotion.check_arraylike promote_dtypes=:promotion.promote_dtypes
         promote_dtypes_complex=:promotion.promote_dtypes_complex
@@ -279,6 +284,8 @@ def begin() -> None:
         plait.config.update("jax_enable_x64", wide)
     if "PLAIT_NUMPY_SCALARS" not in os.environ:
         plait.config.update("numpy_scalars", "strong")
+    if "PLAIT_CHECK_STATIC_INDICES" not in os.environ:
+        plait.config.update("check_static_indices", False)
     adopt_environment()
     counted = "PLAIT_CPU_DEVICES" in os.environ or "JAX_NUM_CPU_DEVICES" in os.environ
     if not counted and not plait.config.is_frozen("cpu_devices"):

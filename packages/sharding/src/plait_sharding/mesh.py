@@ -234,6 +234,10 @@ def _types_of(axis_types: Any, names: Sequence[str]) -> tuple[AxisType, ...]:
     return tuple([AxisType[name] for name in known])
 
 
+class FixedAttribute(PlaitError, AttributeError):
+    """A part of a mesh was assigned to, which never changes."""
+
+
 class _Axes:
     """Axes with names and sizes."""
 
@@ -241,6 +245,12 @@ class _Axes:
     axis_names: Names
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Keys of caches hold meshes, by their hash.
+        if hasattr(self, name):
+            raise FixedAttribute(f"{name} of {self!r} cannot be changed", fix="make another mesh")
+        object.__setattr__(self, name, value)
 
     @property
     def shape(self) -> "OrderedDict[str, int]":

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from plait import config
+from plait.ext import materialise_at_ground
 from plait.ext.devices import Device, Placed, boxes, devices, first, layout_of, local, move
 from plait.ext.errors import ArgumentError, AxisError, OperandTypeError
+from plait.ext.surface import placed_by_default
 from plait.ext.trace import GROUND, Value, arguments, current
 from plait.ext.transfers import explicit
 from plait.ext.tree import each_leaf, flatten, spread
@@ -250,11 +252,17 @@ def _put_tree(x: T, device: object, donate: Any, may_alias: Any) -> T:
             0
         ]  # raises with the path of a bad leaf
         if current() is not GROUND:
-            pairs = zip(values, wheres, strict=True)
-            made = (v if w is None else w.constrain(v) for v, w in pairs)
+            made = map(_put_inside, leaves, values, wheres)
             return tree.unflatten(each_leaf(made, x, lambda path: f"device_put: `x{path}`"))
     made = (_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True))
     return tree.unflatten(each_leaf(made, x, lambda path: f"device_put: `x{path}`"))
+
+
+def _put_inside(leaf: object, x: Value, where: Sharding | None) -> Any:
+    """Put a value in a block or a traced function; arrays without a place stay where they are."""
+    if where is not None:
+        return where.constrain(x)
+    return x if isinstance(leaf, Value) else placed_by_default(materialise_at_ground(x))
 
 
 def _place(target: Any) -> Sharding | None:

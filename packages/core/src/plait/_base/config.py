@@ -206,6 +206,12 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         "how exact products are on accelerators, unless a call says so",
     ),
     "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
+    "check_static_indices": (
+        True,
+        _flag,
+        "False: static positions out of range are treated as computed ones, clamped where elements "
+        "are read and dropped where they are written",
+    ),
     "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
     "mesh": (
         None,
@@ -299,6 +305,7 @@ _FLAGS = {
     **{
         "jax_" + name: lambda x, name=name: {name: x}
         for name in (
+            "check_static_indices",
             "debug_key_reuse",
             "default_matmul_precision",
             "default_prng_impl",
@@ -383,6 +390,7 @@ class Config:
     purity_warning: bool
     numpy_scalars: str
     x64: bool
+    check_static_indices: bool
     debug_key_reuse: bool
     default_matmul_precision: str
     cache_dir: str | None

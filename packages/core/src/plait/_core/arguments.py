@@ -9,11 +9,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+import numpy as np
+
 from .._base.argument_names import names_at, numbers_of
 from .._base.errors import ArgumentError, UndefinedRule
 from .._base.wrapping import copy_names, name_of
 from ..tree import flatten
 from .handles import Handle, handle_among
+from .interpreter import Value
 from .staging import admitted, admitted_leaves
 
 P = ParamSpec("P")
@@ -151,11 +154,12 @@ class Function(Generic[P, R]):
     def positional(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, ...]:
         """Return all arguments by position; raise ArgumentError for keyword-only ones.
 
-        Defaults are among them where some are given by name, or a static one is not given.
+        Defaults are among them, as rules take them, unless one is of another kind: `f=f`
+        binds a function, which no rule takes.
         """
-        if not kwargs and self.signature is None:
-            return args
         if self.signature is None:
+            if not kwargs:
+                return args
             raise ArgumentError(
                 f"{self.name()} takes no keyword arguments, since it has no signature",
                 fix="pass them by position",
@@ -167,7 +171,7 @@ class Function(Generic[P, R]):
                 f"{self.name()} was called with other arguments than it takes: {error}",
                 fix=f"its signature is {self.name()}{self.signature}",
             ) from None
-        if kwargs or max(self.static, default=-1) >= len(given.args):
+        if kwargs or max(self.static, default=-1) >= len(given.args) or self._fills():
             given.apply_defaults()
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
@@ -177,6 +181,17 @@ class Function(Generic[P, R]):
                 fix="pass them by position, or close over them",
             )
         return given.args
+
+    def _fills(self) -> bool:
+        """Return whether all defaults of arguments that are not static are made of values."""
+        every = [*self.signature.parameters.values()]
+        static = {i % len(every) for i in self.static}
+        defaults = [
+            p.default
+            for i, p in enumerate(every)
+            if i not in static and p.default is not p.empty and p.kind is not p.KEYWORD_ONLY
+        ]
+        return all(isinstance(v, _VALUES) for v in flatten(defaults)[0])
 
     def name(self) -> str:
         """Return the function's own name."""
@@ -241,6 +256,9 @@ class Function(Generic[P, R]):
             f"the {kind} function {self.name()} has no {what} rule",
             fix=f"give it one before it is called: {self.name()}.{how}(...)",
         )
+
+
+_VALUES = (bool, int, float, complex, np.ndarray, np.generic, Value)
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:

@@ -449,6 +449,10 @@ class JittedState:
         self.choices.clear()
         self.versions.clear()
 
+    def cache_size(self) -> int:
+        """Return the number of kinds of calls that are compiled."""
+        return self.versions.count()
+
 
 def _is_flat(args: Args, kwargs: Kwargs, call: PerformedCall) -> bool:
     """Return whether all arguments are arrays, given by position."""

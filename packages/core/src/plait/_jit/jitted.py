@@ -313,5 +313,6 @@ def _jitted(f: Callable[..., Any], state: JittedState) -> Callable[..., Any]:
         lower=state.lower,
         eval_shape=state.eval_shape,
         clear_cache=state.clear_cache,
+        _cache_size=state.cache_size,  # as tests that are written for JAX call it
     )
     return jitted

@@ -103,6 +103,11 @@ class Versions:
         self._by_key[key, here] = version
         return version
 
+    def count(self) -> int:
+        """Return the number of compiled calls of all versions."""
+        plain = () if self.plain is None else (self.plain,)
+        return sum([len(v.calls.every) for v in (*plain, *self._by_key.values())])
+
     def clear(self) -> None:
         """Drop all versions, with their traces and compiled calls."""
         for version in (self.plain, *self._by_key.values()):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .._base.config import config
 from .._base.errors import (
     ConcretizationError,
     NotAnIndexError,
@@ -260,7 +261,7 @@ class _Reading:
         if n.__class__ is Dim or i.__class__ is Dim:
             return self.symbolic_point(k, i, n)
         inside = (-n if self.wrap else 0) <= i < n
-        if not inside and self.strict:
+        if not inside and self.refuses(n):
             self.outside(i, n)
         if inside:
             self.picks.append((k, len(self.layout)))
@@ -293,6 +294,10 @@ class _Reading:
         i = i + n if front is False and self.wrap else i
         self.pick(k, SCALAR, self.unwrapped(size_value(i, np.dtype(np.int32))))
 
+    def refuses(self, n: int) -> bool:
+        """Return whether fixed integers out of range are an error on an axis of this size."""
+        return self.strict and (config.check_static_indices or not n)
+
     def outside(self, i: Any, n: Dim | int) -> NoReturn:
         """Refuse a fixed index."""
         axis = len(self.entries) - len(self.grown)
@@ -309,7 +314,8 @@ class _Reading:
             return self.loose(k, i)
         i = (np.minimum(i, n) if i.dtype == np.uint64 else i).astype(np.int64)
         least = -n if self.wrap else 0
-        if self.strict and i.size and not (least <= i.min() and i.max() < n):
+        wrong = i.size and not (least <= i.min() and i.max() < n)
+        if wrong and self.refuses(n):
             self.outside(i[(i < least) | (i >= n)][0].item(), n)
         i = np.maximum(np.where((i < 0) & self.wrap, i + n, np.minimum(i, n)), -1)
         return self.pick(k, ROWS, as_value(i.astype(np.int32 if n < 2**31 else np.int64)))
@@ -354,7 +360,8 @@ def parse(
     Args:
       shape: of the array; sizes may be symbolic.
       index: the expression in the brackets.
-      strict: True if fixed integers out of range are an error.
+      strict: True if fixed integers out of range are an error, unless the setting
+        `check_static_indices` says otherwise.
       wrap: True if negative positions count from the end; else they are out of range.
 
     Raises SubscriptError, an IndexError, for elements that the array lacks, and TypeRule for

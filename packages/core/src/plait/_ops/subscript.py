@@ -28,7 +28,7 @@ from ..typing import Array as AnyArray
 from ..typing import ArrayLike
 from . import elementwise as el
 from .index_access import INT64, PLAIN, Spec, masked, read, shape_of_positions, write
-from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
+from .index_plans import LOOSE, NEW, POINT, ROWS, SCALAR, IndexPlan, concrete_mask, parse
 from .indexing import FILL, normal_fill, normal_mode
 from .layout import all_free, free, placed
 from .reduction import max_
@@ -141,7 +141,8 @@ def _read_now(x: Array, index: object) -> Any:
     f = lambda x, *vs: read(x, plan, vs)  # noqa: E731
     found = _program(("get", plan), f, [x.key, *_types_of(positions)])
     bufs = _buffers(positions)
-    if exact is not None:
+    # A known position that is computed is out of range: whether that is an error may change.
+    if exact is not None and SCALAR not in plan.entries:
         _keep(_plans, (x.key, exact), (found, bufs))
         if exact.__class__ is int:
             _keep(_rows, x.key, (found, x.aval.shape[0]))

@@ -192,7 +192,7 @@ def declared_api(distribution: str) -> tuple[int, int] | None:
     for (group, name), found in scan().items():
         if group == API_GROUP and any(d.distribution == distribution for d in found):
             major, _, minor = name.partition(".")
-            if major.isdecimal() and minor.isdecimal():
+            if all(n.isdecimal() and len(n) < 10 for n in (major, minor)):
                 return int(major), int(minor)
     return None
 
@@ -305,6 +305,8 @@ def load(d: Declared):
     except (PluginError, KeyboardInterrupt):
         raise
     except BaseException as e:  # SystemExit, too: a plugin cannot end the program of its user
+        if isinstance(e, RecursionError) and _deep():
+            raise
         old = " ".join(dict.fromkeys([d.distribution, lacking(e) or d.distribution]))
         raise PluginError(
             f"the plugin {d} cannot be loaded: {d.point.value} ({d.point.group}, "
@@ -312,6 +314,18 @@ def load(d: Declared):
             fix=f"python -m pip install --upgrade {old}   "
             f"(or leave it out: PLAIT_PLUGINS without {d.distribution.removeprefix('plait-')})",
         ) from e
+
+
+def _deep() -> bool:
+    """Return whether the caller's own recursion has left too little of the stack for imports."""
+    frame, left = sys._getframe(1), sys.getrecursionlimit()
+    while frame.f_back is not None and left > _IMPORTS:
+        frame, left = frame.f_back, left - 1
+    return left <= _IMPORTS
+
+
+_IMPORTS = 500
+"""Frames below which a plugin that imports others may not find enough."""
 
 
 def lacking(error: BaseException | None) -> str | None:

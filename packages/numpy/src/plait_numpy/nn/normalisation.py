@@ -35,15 +35,20 @@ def _standardize(
     as_given = el.promoted([x, *[v for v in (mean, variance) if v is not None]])[0]
     x = single(x)
     axes = _axes(axis, x)
-    if mean is None:
+    own = mean is None
+    if own:
         mean = reduction.mean(x, axes, keepdims=True, where=where)
     if variance is None:
-        if algorithm == "fast":  # rounding may make the one-pass variance negative
-            squares = reduction.mean(el.square(x), axes, keepdims=True, where=where)
-            variance = el.maximum(el.sub(squares, el.square(mean)), 0)
-        else:
-            rest = el.square(el.sub(x, mean))
-            variance = reduction.mean(rest, axes, keepdims=True, where=where)
+        moment = lambda v: reduction.mean(el.square(v), axes, keepdims=True, where=where)  # noqa: E731
+        if algorithm == "stable":
+            variance = moment(el.sub(x, mean))
+        elif own:
+            # Squares of elements far from zero hide the variance, so they are taken about the
+            # mean.  The other square is 0, and has the derivatives that the first lacks.
+            centre = el.stop.bind(mean)
+            variance = el.sub(moment(el.sub(x, centre)), el.square(el.sub(mean, centre)))
+        else:  # rounding may make it negative
+            variance = el.maximum(el.sub(moment(x), el.square(mean)), 0)
     out = el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon)))
     return rounded(out, as_given)
 
@@ -60,8 +65,8 @@ def standardize(
       mean, variance: along the axes, which are kept; computed if they are not given.
       epsilon: keeps the root from zero.
       where: mask of the elements that count for mean and variance.
-      algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
-        squared differences.
+      algorithm: "fast", the mean of squares less the square of the mean, both about the value of
+        the mean unless `mean` is given, or "stable", the mean of squared differences.
 
     >>> import numpy as np, plait
     >>> plait.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0).tolist()

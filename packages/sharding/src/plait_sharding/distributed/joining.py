@@ -39,6 +39,7 @@ _SETTINGS = (
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "numpy_scalars",
+    "check_static_indices",
 )
 """Settings that change the program which a function compiles to."""
 

@@ -14,7 +14,7 @@ from plait_numpy.ext import linalg as la
 from plait_numpy.ext.linalg import transposed as transposed_matrix
 
 from ...forward import ZERO, Zero, jvp_rules
-from ...transpose import Linear, is_linear, transpose_rules
+from ...transpose import Linear, is_linear, not_linear, transpose_rules
 from .factorisation import hermitian
 
 
@@ -52,8 +52,8 @@ def _moved(
 
 @transpose_rules.rule(la.triangular_solve_)
 def _(ct: Value, a: Value, b: Linear, /, *, transpose_a: bool, **params: object):
-    if is_linear(a) or not is_linear(b):
-        return None, None
+    if is_linear(a):
+        raise not_linear(la.triangular_solve_, a, b)
     return None, la.triangular_solve_.bind(a, ct, transpose_a=not transpose_a, **params)
 
 
@@ -82,8 +82,8 @@ def _(xs: list[Value], ts: list[Value]):
 
 @transpose_rules.rule(la.tridiagonal_solve_)
 def _(ct: Value, dl: Value, d: Value, du: Value, b: Linear):
-    if not is_linear(b) or any(is_linear(v) for v in (dl, d, du)):
-        return None, None, None, None
+    if any(is_linear(v) for v in (dl, d, du)):
+        raise not_linear(la.tridiagonal_solve_, dl, d, du, b)
     axis = d.aval.ndim - 1
     turned = _shifted(du, axis, 1), d, _shifted(dl, axis, -1)
     return None, None, None, la.tridiagonal_solve_.bind(*turned, ct)
@@ -115,6 +115,6 @@ def transposed_if(a: Value, flag: bool) -> Any:
 @transpose_rules.rule(la.solve_)
 def _(ct: Value, a, b, *factors, kind, transposed):
     rest = [None] * len(factors)
-    if is_linear(a) or not is_linear(b) or any(map(is_linear, factors)):
-        return None, None, *rest
+    if is_linear(a) or any(map(is_linear, factors)):
+        raise not_linear(la.solve_, a, b)
     return None, la.solve_.bind(a, ct, *factors, kind=kind, transposed=not transposed), *rest
