@@ -595,6 +595,16 @@ def is_pile(v):
     return isinstance(v, plait.Pile)
 
 
+def numbers_in(program):
+    """How many numbers the equations of a program make, those of programs inside once."""
+    made = 0
+    for e in program.eqns:
+        sizes = [v.aval.size for v in e.outputs]
+        made += sum(n for n in sizes if n.__class__ is int)  # a size by name is counted as none
+        made += sum(map(numbers_in, programs_in(e.params)))
+    return made
+
+
 def in_numpy(f, args, of=None):
     """The leaves of what f returns, computed by numpy; `of` keeps programs by the shapes of
     arguments."""
@@ -610,6 +620,8 @@ def in_numpy(f, args, of=None):
             ]
 
         made = laid_out(plait.make_program(flat)(*args)), opened
+        if numbers_in(made[0]) > NUMBERS:
+            raise MemoryError
         if of is not None:
             of[shapes] = made
     else:
@@ -718,9 +730,9 @@ def check_families(special):
     return failed
 
 
-ROOM, SECONDS = 6 << 30, 3
-"""Bounds of the memory of the process, and of the processor time of a program.  A program beyond
-one of them, such as one with sizes of sizes, is given up."""
+ROOM, SECONDS, NUMBERS = 6 << 30, 3, 6 * 10**6
+"""Bounds of the memory of the process, of the processor time of a program, and of the numbers that
+its equations make.  A program beyond one of them, such as one with sizes of sizes, is given up."""
 
 
 class Late(Exception):
