@@ -18,7 +18,6 @@ from plait.ext.sizes import is_symbolic
 from plait.ext.trace import GROUND, Tracer, Value, current
 from plait.ext.values import Array, as_argument, as_value
 from plait.typing import Array as AnyArray
-from plait.typing import ArrayLike
 
 from .capacities import TILE, Size, rounded, size_of_lengths, sums_of
 from .layouts import fit
@@ -134,7 +133,7 @@ def with_empty(n: Any, policy: Capacities | None) -> Any:
     return pnp.pad(n, (0, more)) if isinstance(n, Tracer) else array_of(filled_up(n, more))
 
 
-def filled_up(n: ArrayLike, more: int) -> np.ndarray:
+def filled_up(n: Any, more: int) -> np.ndarray:
     """Return known lengths with so many zeros at the end."""
     if not more:
         return np.asarray(n)

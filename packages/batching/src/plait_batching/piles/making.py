@@ -60,7 +60,7 @@ def arrays_of(data: object) -> tuple[list[Any], TreeDef]:
     """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure.
 
     Numpy arrays stay as they are, since each copy to a device takes time."""
-    if data.__class__ is np.ndarray:
+    if type(data) is np.ndarray:
         return [data if _is_as_stored(data.dtype) else as_value(data)], LEAF
     leaves, tree = flatten(data, _is_numbers)
     return [_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree

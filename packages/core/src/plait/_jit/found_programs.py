@@ -30,7 +30,7 @@ change at every call and share only their operations."""
 
 _compiled: "dict[Any, _Found]" = {}
 _shared: dict[Any, Program] = {}
-"""Programs without constants, by their structure and the settings."""
+"""Programs without constants, by their structure, their lines and the settings."""
 _sights: dict[int, int] = {}
 _done: set[Any] = set()
 """Operations with types that were executed one by one, with the transformation they were for."""
@@ -108,8 +108,8 @@ def found(
     return out
 
 
-def shared(program: Program) -> tuple[Program, list[Any]]:
-    """Return (an earlier program of the same structure, the values that it takes first).
+def shared_program(program: Program) -> tuple[Program, list[Any]]:
+    """Return (an earlier program of the same structure and lines, the values it takes first).
 
     These values are the constants of `program`.  Results derived from the earlier program, such as
     its executable, serve again.  Outside of jit a function that stages one of its own, such as a
@@ -121,9 +121,10 @@ def shared(program: Program) -> tuple[Program, list[Any]]:
     key = None if free.effects or not config.eager_programs else program_key(free)
     if key is None:
         return program, []
+    lines = tuple([e.where for e in free.eqns])  # which errors name
     if len(_shared) >= _MOST:
         _shared.clear()
-    return _shared.setdefault((key, config.state), free), [x for _, x in consts]
+    return _shared.setdefault((key, lines, config.state), free), [x for _, x in consts]
 
 
 @code_memory.emptied_by
