@@ -186,7 +186,7 @@ def over_piles(
     sizes.check()
     program, captured, out, out_tree = staged
     if not current().staging:  # lowered once for all calls that stage the same
-        program, consts = shared_program(program)
+        program, consts = shared_program(program, by_lines=True)
         captured = [*consts, *captured]
     wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
     names = [s.name for s in sizes.table]
