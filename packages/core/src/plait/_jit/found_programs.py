@@ -113,8 +113,8 @@ def shared_program(program: Program, by_lines: bool = False) -> tuple[Program, l
 
     These values are the constants of `program`.  Results derived from the earlier program, such as
     its executable, serve again.  Outside of jit a function that stages one of its own, such as a
-    Jacobian, would otherwise be lowered at each call.  With `by_lines`, it comes from the same lines,
-    which the errors of its operations name.
+    Jacobian, would otherwise be lowered at each call.  With `by_lines`, it comes from the same
+    lines, which the errors of its operations name.
     """
     consts = program.consts
     free = Program([*(v for v, _ in consts), *program.inputs], program.eqns, program.outputs,
