@@ -3,13 +3,15 @@
 Invariant: counts are those of `plait.events`; values are numpy's, batch by batch.
 """
 
+import re
+
 import numpy as np
 import pytest
 
 import plait
 import plait.numpy as pnp
 from plait import Pile, pile_axis, vmap
-from plait.errors import UndecidedDim
+from plait.errors import MissingRule, UndecidedDim
 
 
 def lognormal(r):
@@ -212,3 +214,47 @@ def test_a_batch_that_fits_in_no_program_makes_one():
         xs = elements(r, np.array(n))
         for made in (Pile.from_list(xs), Pile(np.concatenate([*xs, np.full(7, np.nan)]), n)):
             np.testing.assert_allclose(f(made), [x.sum() for x in xs], atol=1e-9)
+
+
+OUTSIDE = {
+    "sum": (lambda x: x.sum(0), 0),
+    "softmax": (lambda x: plait.nn.softmax(x, 0), pile_axis),
+    "a constant": (lambda x: pnp.tanh(x @ np.arange(6.0).reshape(2, 3)), pile_axis),
+    "a loop": (lambda x: plait.lax.scan(lambda c, r: (c + r, c), pnp.zeros(2, "float64"), x)[0], 0),
+    "a gradient": (plait.grad(lambda x: (x**3).sum()), pile_axis),
+}
+
+
+@pytest.mark.parametrize("sizes", [plait.Capacities(rows=40, longest=9, count=4), None])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_calls_outside_of_jit_are_lowered_once(name, sizes):
+    """The function runs at each call, and the program that it stages is looked up by structure."""
+    f, out_axes = OUTSIDE[name]
+    r, ran = np.random.default_rng(8), []
+
+    def mapped(x):
+        ran.append(x)
+        return f(x)
+
+    batches = [[r.standard_normal((n, 2)) for n in r.permutation([9, 2, 5, 1])] for _ in range(6)]
+    piles = [Pile.from_list(xs, capacity=sizes) for xs in batches]
+    with plait.events.counting() as n:
+        found = [vmap(mapped, pile_axis, out_axes)(p) for p in piles]
+    assert (n["lower"], len(ran) >= len(piles)) == (1, True), dict(n)
+    for got, xs in zip(found, batches):
+        for y, x in zip(got, xs, strict=True):
+            np.testing.assert_allclose(y, f(pnp.asarray(x)), rtol=1e-6, atol=1e-9)
+
+
+def test_errors_outside_of_jit_name_their_own_lines():
+    """A function of the structure of an earlier one, on another line, is not taken for it."""
+    p = Pile.from_list([np.ones((k, k)) for k in (2, 3)], axis=(0, 1))
+    first = lambda x: pnp.linalg.eigvals(x)
+    second = lambda x: pnp.linalg.eigvals(x)
+    lines = []
+    for f in (first, second):
+        with plait.config(ragged_fallback="error"), pytest.raises(MissingRule) as e:
+            vmap(f, pile_axis, pile_axis)(p)
+        lines.append(int(re.findall(r"test_pile_streams.py:(\d+)", str(e.value))[0]))
+    at = first.__code__.co_firstlineno
+    assert lines == [at, at + 1]

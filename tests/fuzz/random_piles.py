@@ -223,9 +223,13 @@ UNSAID = {"linear solve"}
 FINITE = WITHOUT_INFINITIES | {
     "cholesky", "solve", "solve of each", "triangular solve", "inverse", "det", "slogdet", "lu",
     "qr", "qr of rows", "eigenvalues", "eigenvectors", "singular values", "singular vectors",
-    "fft", "fft back", "rfft", "irfft", "fft other",
+    "fft", "fft back", "rfft", "irfft", "fft other", "attention causal",
+    "convolve", "convolve same",
 }  # fmt: skip
-"""Of which scipy refuses infinities, or mixes them among all results."""
+"""Of which scipy refuses infinities, or mixes them among all results; or whose reference leaves out
+keys that a query does not see, where programs weigh them by 0, which makes nan of infinities; or
+whose kernel is the shorter operand, and what its nan and the zeros of the padding make is the
+compiler's choice."""
 
 
 def of_kind(kind, rows, w, numbers, key):
@@ -526,8 +530,21 @@ def quotient_at_once(x, y):
     return (x - np.fmod(x, y)) // y if x.dtype.kind == "i" and np.all(y > 0) else None
 
 
+def hashed_at_once(k1, k2, x1, x2):
+    """Threefry-2x32 of all words at once, in numpy's uint32, whose sums wrap."""
+    keys = k1, k2, k1 ^ k2 ^ np.uint32(0x1BD11BDA)
+    a, b = x1 + k1, x2 + k2
+    for i in range(5):
+        for r in ((13, 15, 26, 6), (17, 29, 16, 24))[i % 2]:
+            a = a + b
+            b = (b << np.uint32(r) | b >> np.uint32(32 - r)) ^ a
+        a, b = a + keys[(i + 1) % 3], b + keys[(i + 2) % 3] + np.uint32(i + 1)
+    return [a, b]
+
+
 FAST = {
     "core.gather": gathered_at_once,
+    "core.threefry2x32": hashed_at_once,
     "core.rem": remainder_at_once,
     "core.div": quotient_at_once,
     "autodiff.name": lambda x, name: x,
@@ -578,6 +595,16 @@ def is_pile(v):
     return isinstance(v, plait.Pile)
 
 
+def numbers_in(program):
+    """How many numbers the equations of a program make, those of programs inside once."""
+    made = 0
+    for e in program.eqns:
+        sizes = [v.aval.size for v in e.outputs]
+        made += sum(n for n in sizes if n.__class__ is int)  # a size by name is counted as none
+        made += sum(map(numbers_in, programs_in(e.params)))
+    return made
+
+
 def in_numpy(f, args, of=None):
     """The leaves of what f returns, computed by numpy; `of` keeps programs by the shapes of
     arguments."""
@@ -593,6 +620,8 @@ def in_numpy(f, args, of=None):
             ]
 
         made = laid_out(plait.make_program(flat)(*args)), opened
+        if numbers_in(made[0]) > NUMBERS:
+            raise MemoryError
         if of is not None:
             of[shapes] = made
     else:
@@ -701,9 +730,9 @@ def check_families(special):
     return failed
 
 
-ROOM, SECONDS = 6 << 30, 6
-"""Bounds of the memory of the process, and of the processor time of a program.  A program beyond
-one of them, such as one with sizes of sizes, is given up."""
+ROOM, SECONDS, NUMBERS = 6 << 30, 3, 6 * 10**6
+"""Bounds of the memory of the process, of the processor time of a program, and of the numbers that
+its equations make.  A program beyond one of them, such as one with sizes of sizes, is given up."""
 
 
 class Late(Exception):

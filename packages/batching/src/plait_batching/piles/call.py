@@ -25,7 +25,16 @@ from plait.ext.ir import Program, evaluate, programs_in
 from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import convert, moveaxis
 from plait.ext.sizes import Dim, is_symbolic, open_questions, question_of
-from plait.ext.trace import Interpreter, Stage, Value, current, name_of, result, stage
+from plait.ext.trace import (
+    Interpreter,
+    Stage,
+    Value,
+    current,
+    name_of,
+    result,
+    shared_program,
+    stage,
+)
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
 from plait.ext.values import as_value
@@ -176,6 +185,9 @@ def over_piles(
         return _one_size_at_a_time(_Groups(f, tree, given), sizes, count, out_axes, staged)
     sizes.check()
     program, captured, out, out_tree = staged
+    if not current().staging:  # lowered once for all calls that stage the same
+        program, consts = shared_program(program, by_lines=True)
+        captured = [*consts, *captured]
     wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
     names = [s.name for s in sizes.table]
     caps = capacities_of(sizes.table, count)

@@ -21,7 +21,7 @@ from .names import named
 
 __all__ = [
     "COUNTS", "PRESENCE", "TILE", "Capacities", "Size", "capacities_of", "in_rows_alone",
-    "presence", "ragged_axes", "rounded", "size_of_lengths",
+    "presence", "ragged_axes", "rounded", "size_of_lengths", "sums_of",
 ]  # fmt: skip
 
 TILE = 32
@@ -89,16 +89,21 @@ def rounded(n: int, per_octave: int, least: int) -> Any:
     return -(-n // unit) * unit
 
 
-def size_of_lengths(name: str, lengths: np.ndarray) -> Size:
-    """Return the capacities for these lengths."""
-    n = np.asarray(lengths, np.int64)
-    tiles = -(-n // TILE)
-    return Size(
-        name,
-        rounded(int(n.sum()), 8, 64),
-        rounded(int(n.max(initial=0)), 1, 8),
-        rounded(int((tiles * tiles).sum()), 1, 4),
+def sums_of(lengths: np.ndarray) -> tuple[int, int]:
+    """Return the rows of all examples together, and those of the longest."""
+    # The functions themselves: methods of arrays call them through Python.
+    return int(np.add.reduce(lengths, None, np.int64)), int(
+        np.maximum.reduce(lengths, None, initial=0)
     )
+
+
+def size_of_lengths(name: str, lengths: np.ndarray, sums: tuple[int, int] | None = None) -> Size:
+    """Return the capacities for these lengths, whose `sums_of` may be known already."""
+    total, most = sums or sums_of(lengths)
+    # A sum of products of int64, since a product may not fit in 32 bits.
+    tiles = (lengths.astype(np.int64) + (TILE - 1)) // TILE
+    squares = int(np.dot(tiles, tiles))
+    return Size(name, rounded(total, 8, 64), rounded(most, 1, 8), rounded(squares, 1, 4))
 
 
 PRESENCE = "there"

@@ -26,11 +26,6 @@ class _Declared(NamedTuple):
     at_least: int
     multiple_of: int
 
-    @property
-    def are_given(self) -> bool:
-        """True if they restrict lengths at all."""
-        return self != (0, 1)
-
     def of(self, size: Size) -> Size:
         """Return a size with these facts."""
         least, multiple = both(Facts(self.at_least), Facts(0, self.multiple_of))
@@ -38,8 +33,6 @@ class _Declared(NamedTuple):
 
     def hold(self, lengths: ArrayLike) -> None:
         """Raise ShapeError if known lengths contradict the facts; check traced ones at run time."""
-        if not self.are_given:
-            return
         if isinstance(lengths, Tracer):
             hold_facts(lengths, *self, self.told())
             return
@@ -59,8 +52,12 @@ class _Declared(NamedTuple):
         return " and ".join(told)
 
 
-def declared(at_least: int, multiple_of: int) -> _Declared:
-    """Return the facts of these arguments; raise ArgumentError if they are not numbers of rows."""
+def declared(at_least: int, multiple_of: int) -> _Declared | None:
+    """Return the facts of these arguments; None if they hold for all lengths.
+
+    Raises ArgumentError if they are not numbers of rows."""
+    if at_least.__class__ is multiple_of.__class__ is int and (at_least, multiple_of) == (0, 1):
+        return None
     for name, value, low in (("at_least", at_least, 0), ("multiple_of", multiple_of, 1)):
         try:
             valid = not isinstance(value, bool) and index(value) >= low
@@ -71,4 +68,5 @@ def declared(at_least: int, multiple_of: int) -> _Declared:
                 f"{name} must be an int of {low} or more, got {value!r}",
                 fix=f"give the number of rows, as {name}=4, or leave it out",
             )
-    return _Declared(index(at_least), index(multiple_of))
+    found = _Declared(index(at_least), index(multiple_of))
+    return None if found == (0, 1) else found

@@ -16,7 +16,8 @@ import numpy as np
 from plait.ext.sizes import is_symbolic
 from plait.ext.trace import Tracer, Value
 from plait.ext.tree import register_capacities
-from plait.ext.values import as_value
+from plait.ext.types import float0
+from plait.ext.values import Array, as_value
 
 from .capacities import COUNTS, Size, capacities_of, in_rows_alone, rounded, size_of_lengths
 from .guarding import is_passive
@@ -116,9 +117,12 @@ def _fitted(p: Pile, model: Pile) -> Pile | None:
         return None
     leaves = []
     for x, (have, sizes) in zip(p._leaves, plan.leaves, strict=True):
-        if is_pile(x):
+        if x.__class__ is Array:
+            shape: tuple[Any, ...] = x.aval.shape
+        elif is_pile(x):
             return None
-        shape = tuple(getattr(x, "shape", ()))
+        else:
+            shape = tuple(getattr(x, "shape", ()))
         added = len(shape) - len(have)
         if shape[added:] != have:
             return None
@@ -129,7 +133,7 @@ def _fitted(p: Pile, model: Pile) -> Pile | None:
 
 
 def _resized(x: Any, axis: int, n: int) -> Any:
-    if is_passive(x):
+    if (x.aval.dtype == float0) if x.__class__ is Array else is_passive(x):
         return np.zeros((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype)
     return with_rows_on_host(x, axis, n) if is_on_host(x) else fit(as_value(x), axis, n)
 

@@ -5,7 +5,7 @@ lengths are compared by identity.
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import reduce
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,31 +15,34 @@ import numpy as np
 import plait.numpy as pnp
 from plait.ext.errors import ArgumentError
 from plait.ext.sizes import is_symbolic
-from plait.ext.trace import Tracer, Value
-from plait.ext.types import Aval
-from plait.ext.values import Array, as_value
+from plait.ext.trace import GROUND, Tracer, Value, current
+from plait.ext.values import Array, as_argument, as_value
 from plait.typing import Array as AnyArray
 
-from .capacities import TILE, Size, rounded, size_of_lengths
+from .capacities import TILE, Size, rounded, size_of_lengths, sums_of
 from .layouts import fit
 from .on_host import is_on_host
 from .policy import Capacities, bounded
 
-__all__ = ["are_examples", "array_of", "checked", "one_of", "size_of", "with_count", "with_empty"]
+__all__ = [
+    "are_examples", "array_of", "checked", "filled_up", "one_of", "size_of", "with_count",
+    "with_empty",
+]  # fmt: skip
 
-_vectors: "WeakValueDictionary[tuple, Array]" = WeakValueDictionary()
+_vectors: "WeakValueDictionary[Hashable, Array]" = WeakValueDictionary()
 
 
-def checked(lengths: object) -> Any:
-    """Return lengths as a vector of int32; raise ArgumentError if they are anything else, or
-    negative."""
+def checked(lengths: object) -> tuple[Any, tuple[int, int] | None]:
+    """Return lengths as a vector of int32, and their `sums_of` if they are a numpy array.
+
+    They are one if they are known, in no chosen place.  Raises ArgumentError if they are not
+    integers, or negative."""
     if isinstance(lengths, list | tuple):
         lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
     if type(lengths) is np.ndarray and lengths.ndim == 1 and lengths.dtype.kind in "iu":
         host = lengths.astype(np.int32)
-        _expect_no_negative(host)
-        if is_on_host(host):
-            return array_of(host)
+        if current() is GROUND:
+            return host, _sums_of_lengths(host)
     n = as_value(lengths)
     if n.aval.dtype.kind == "b":
         raise ArgumentError(
@@ -50,16 +53,22 @@ def checked(lengths: object) -> Any:
         raise ArgumentError(
             f"lengths are {n.aval!r}", fix="give a vector of integers, one for each element"
         )
-    if not isinstance(n, Tracer):
-        _expect_no_negative(np.asarray(n))
+    if isinstance(n, Tracer):
+        return one_of(pnp.asarray(n, "int32")), None
+    host = np.asarray(n).astype(np.int32)
+    sums = _sums_of_lengths(host)
     if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
-        return array_of(np.asarray(n).astype(np.int32))
-    return one_of(pnp.asarray(n, "int32"))
+        return host, sums
+    return one_of(pnp.asarray(n, "int32")), None
 
 
-def _expect_no_negative(n: np.ndarray) -> None:
-    if n.min(initial=0) < 0:
+def _sums_of_lengths(n: np.ndarray) -> tuple[int, int]:
+    """Return the `sums_of` a vector of int32; raise ArgumentError if one is negative."""
+    # Without signs negative ones are the greatest, so one reduction finds both.
+    total, most = sums_of(n.view(np.uint32))
+    if most >= 1 << 31:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
+    return total, most
 
 
 def one_of(n: AnyArray) -> Any:
@@ -69,7 +78,9 @@ def one_of(n: AnyArray) -> Any:
     the arguments of jit."""
     if not isinstance(n, Array):
         return n
-    key = np.asarray(n).tobytes(), n.key
+    values = np.asarray(n).tobytes()
+    is_plain = n.key is n.aval and n.ndim == 1 and n.dtype == np.int32  # as in `array_of`
+    key = values if is_plain else (values, n.key)
     found = _vectors.get(key)
     if found is None or found.is_deleted():
         found = _vectors[key] = n
@@ -80,22 +91,31 @@ def array_of(n: np.ndarray) -> Array:
     """Return the canonical array of known lengths, int32, in no chosen place.
 
     Nothing is copied to a device if there is one already."""
-    key = n.tobytes(), Aval(n.shape, n.dtype)
+    key = n.tobytes()
     found = _vectors.get(key)
     if found is None or found.is_deleted():
-        found = _vectors[key] = as_value(n)
+        found = _vectors[key] = as_argument(n)
     return found
 
 
-def size_of(name: str, n: Any, rows: Any, longest: Any, policy: Capacities | None = None) -> Size:
-    """Return the capacities for lengths; if they are traced, for the greatest possible ones."""
+def size_of(
+    name: str,
+    n: Any,
+    rows: Any,
+    longest: Any,
+    policy: Capacities | None = None,
+    sums: tuple[int, int] | None = None,
+) -> Size:
+    """Return the capacities for lengths; if they are traced, for the greatest possible ones.
+
+    `sums` are those of known lengths (`sums_of`), if they were computed."""
     count = n.shape[0]
     if policy is not None:
         if not isinstance(n, Tracer):
-            policy.expect(n)
+            policy.expect(n, sums)
         return policy.size(name, count)
     if not isinstance(n, Tracer) and longest.__class__ is int:
-        return size_of_lengths(name, np.asarray(n))
+        return size_of_lengths(name, np.asarray(n), sums)
     rows, longest = rounded(rows, 8, 64), rounded(longest, 1, 8)
     if not is_symbolic((rows, longest, count)):
         return bounded(name, rows, longest, count)
@@ -103,14 +123,23 @@ def size_of(name: str, n: Any, rows: Any, longest: Any, policy: Capacities | Non
     return Size(name, rows, longest, count * tiles * tiles + 1)
 
 
-def with_empty(n: Value, policy: Capacities | None) -> Any:
-    """Return lengths with those of the empty elements that the policy adds."""
+def with_empty(n: Any, policy: Capacities | None) -> Any:
+    """Return lengths as a value, with those of the empty elements that the policy adds."""
     more = 0 if policy is None else policy.missing(n.shape[0])
+    if n.__class__ is np.ndarray:
+        return array_of(filled_up(n, more))
     if not more:
         return n
-    if isinstance(n, Tracer):
-        return pnp.pad(n, (0, more))
-    return array_of(np.pad(np.asarray(n), (0, more)))
+    return pnp.pad(n, (0, more)) if isinstance(n, Tracer) else array_of(filled_up(n, more))
+
+
+def filled_up(n: Any, more: int) -> np.ndarray:
+    """Return known lengths with so many zeros at the end."""
+    if not more:
+        return np.asarray(n)
+    out = np.zeros(len(n) + more, n.dtype)  # numpy's `pad` takes ten times as long
+    out[:-more] = n
+    return out
 
 
 def are_examples(spare: Sequence[Any]) -> Any:

@@ -4,7 +4,8 @@ Invariant: elements differ in size along the given axes only, and their values a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import index
+from functools import lru_cache
+from operator import attrgetter, index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +16,14 @@ from plait.ext.sizes import Dim
 from plait.ext.trace import Tracer, Value
 from plait.ext.tree import LEAF, TreeDef, flatten
 from plait.ext.types import Aval, Opaque
-from plait.ext.values import Array, as_value, canonical, from_numpy
+from plait.ext.values import Array, as_value, canonical
 
 from .capacities import TILE, Size, capacities_of, examples_in
 from .elements import names_inside, piles_in
 from .layouts import fit
-from .lengths import array_of, size_of
+from .lengths import array_of, filled_up, size_of
 from .names import named
-from .on_host import laid_out
+from .on_host import laid_out, new_rows, on_device
 from .operators import is_pile
 from .policy import Capacities
 
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from .pile import Pile
 
 __all__ = [
-    "arrays_of", "axis_number", "from_elements", "type_of", "whole_number", "with_rows",
-    "with_rows_on_host",
+    "arrays_of", "axis_number", "from_elements", "type_along", "type_of", "whole_number",
+    "with_rows", "with_rows_on_host",
 ]  # fmt: skip
 
 
+_NUMPY = frozenset([np.ndarray])
 _ARRAYS = frozenset([np.ndarray, Array])
+_dtype, _shape = attrgetter("dtype"), attrgetter("shape")
 
 
 def whole_number(n: Any) -> int | None:
@@ -57,6 +60,8 @@ def arrays_of(data: object) -> tuple[list[Any], TreeDef]:
     """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure.
 
     Numpy arrays stay as they are, since each copy to a device takes time."""
+    if type(data) is np.ndarray:
+        return [data if _is_as_stored(data.dtype) else as_value(data)], LEAF
     leaves, tree = flatten(data, _is_numbers)
     return [_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
 
@@ -73,6 +78,19 @@ def _is_as_stored(dtype: np.dtype) -> bool:
 def type_of(x: Any) -> Aval:
     """Return the type of an array that `arrays_of` returned."""
     return Aval(x.shape, x.dtype) if x.__class__ is np.ndarray else x.aval
+
+
+def type_along(x: Any, axis: int, d: Dim) -> Aval:
+    """Return the type of an element of size `d` along an axis, for an array of their rows."""
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    if x.__class__ is np.ndarray:
+        return _type(before, d, after, x.dtype)
+    return x.aval.with_shape((*before, d, *after))
+
+
+@lru_cache(maxsize=1024)
+def _type(before: tuple[int, ...], d: Dim, after: tuple[int, ...], dtype: np.dtype) -> Aval:
+    return Aval((*before, d, *after), dtype)
 
 
 def _array(x: object) -> np.ndarray:
@@ -107,10 +125,16 @@ def with_rows_on_host(x: Any, axis: int, n: int) -> Any:
     """Return the same of a known array, which numpy resizes."""
     host = np.asarray(x)
     shape = host.shape
-    out = np.zeros((*shape[:axis], n, *shape[axis + 1 :]), host.dtype)
-    rows = (*[slice(None)] * axis, slice(min(n, shape[axis])))
-    out[rows] = host[rows]
-    return as_value(out)
+    have = min(n, shape[axis])
+    out = new_rows((*shape[:axis], n, *shape[axis + 1 :]), host.dtype)
+    if axis == 0:
+        out[:have] = host[:have]
+        out[have:] = 0
+    else:
+        before = (slice(None),) * axis
+        out[(*before, slice(have))] = host[(*before, slice(have))]
+        out[(*before, slice(have, None))] = 0
+    return on_device(out)
 
 
 def from_elements(
@@ -121,7 +145,7 @@ def from_elements(
             "a pile of no elements has no type",
             fix="give an element, or make it of an array: Pile(data, lengths)",
         )
-    if all(x.__class__ in _ARRAYS for x in elements):
+    if _ARRAYS.issuperset(map(type, elements)):
         return _of_columns(kind, [elements], [axes], lambda types: LEAF, policy)
     if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
         return _of_piles(kind, elements, axes, policy)
@@ -168,13 +192,13 @@ def _of_columns(
         types.append(_element_type(column, tuple(own), vectors, purposes, label, first))
     more = 0 if policy is None else policy.missing(len(columns[0]))
     if more:
-        vectors = [np.pad(v, (0, more)) for v in vectors]
+        vectors = [filled_up(v, more) for v in vectors]
     names = [f"n{first + i}" for i in range(len(vectors))]
     sizes = tuple([size_of(k, v, 0, 0, policy) for k, v in zip(names, vectors, strict=True)])
     count, tree = len(columns[0]) + more, tree_of(types)
     caps = capacities_of(sizes, count)
     for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
-        leaf: Any = from_numpy(laid_out(column, t, caps, count))
+        leaf: Any = on_device(laid_out(column, t, caps, count))
         if opaque is not None:
             leaf = wrap(leaf, opaque)
             types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
@@ -185,7 +209,7 @@ def _of_columns(
 
 def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
     """Return the elements as numpy arrays; for keys, (the words of each, their dtype)."""
-    if all(x.__class__ is np.ndarray for x in column):
+    if _NUMPY.issuperset(map(type, column)):
         return _on_host(column), None
     dtypes: set[Any] = {
         x.dtype for x in column if isinstance(x, Array) and x.dtype.__class__ is Opaque
@@ -206,7 +230,7 @@ def _on_host(column: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     They are converted here: a copy of each to the device and back would take most of the time in
     which a pile is made."""
-    dtypes = {x.dtype for x in column}
+    dtypes = {*map(_dtype, column)}
     if any(d.kind not in "biufc" for d in dtypes):
         return [np.asarray(as_value(x)) for x in column]
     if all(map(_is_as_stored, dtypes)):
@@ -313,18 +337,19 @@ def _element_type(
     label: tuple[int | str, ...] | None,
     named_from: int,
 ) -> Aval:
-    first = column[0]
-    ragged = {a % first.ndim for a in axes if -first.ndim <= a < first.ndim}
+    shapes = [*map(_shape, column)]
+    first = shapes[0]
+    rank = len(first)
+    ragged = {a % rank for a in axes if -rank <= a < rank}
     if len(ragged) != len(axes):
         raise ShapeError(
-            f"elements of shape {first.shape} have no axes {axes}",
+            f"elements of shape {first} have no axes {axes}",
             fix="say by axis= along which axes sizes differ",
         )
     shape: list[Any] = []
-    shapes = [x.shape for x in column]
-    alike = len(set(map(len, shapes))) == 1
-    for a, found in enumerate(zip(*shapes) if alike else [None] * first.ndim):
-        if found is None or (a not in ragged and len(set(found)) > 1):
+    alike = len({*map(len, shapes)}) == 1
+    for a, found in enumerate(zip(*shapes) if alike else [None] * rank):
+        if found is None or (a not in ragged and len({*found}) > 1):
             raise ShapeError(
                 f"elements of shapes {sorted(set(shapes))} differ elsewhere than "
                 f"along axes {tuple(sorted(ragged))}",
@@ -333,13 +358,13 @@ def _element_type(
         if a not in ragged:
             shape.append(found[0])
             continue
-        v = np.asarray(found, np.int32)
-        known = enumerate(zip(vectors, purposes, strict=True))
-        i = next((i for i, (w, q) in known if q == label and (w == v).all()), None)
-        if i is None:
-            i = len(vectors)
+        v = np.array(found, np.int32)
+        i = 0
+        while i < len(vectors) and (purposes[i] != label or (vectors[i] != v).any()):
+            i += 1
+        if i == len(vectors):
             vectors.append(v)
             purposes.append(label)
         shape.append(named(f"n{named_from + i}"))
-    dtype = np.result_type(*{x.dtype for x in column})
-    return Aval(tuple(shape), dtype)
+    dtypes = {*map(_dtype, column)}
+    return Aval(tuple(shape), dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes))

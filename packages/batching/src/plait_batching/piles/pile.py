@@ -29,7 +29,15 @@ from plait.ext.values import as_value
 from plait.typing import ArrayLike
 
 from .added_axes import leading, of_batch, with_added_axes
-from .capacities import Capacities, Size, capacities_of, examples_in, in_rows_alone, ragged_axes
+from .capacities import (
+    Capacities,
+    Size,
+    capacities_of,
+    examples_in,
+    in_rows_alone,
+    ragged_axes,
+    sums_of,
+)
 from .carrier import Ragged
 from .choosing import Parts, gathered, in_order, indices_of, known
 from .declarations import declared
@@ -39,9 +47,17 @@ from .guarding import is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
 from .lengths import checked, one_of, size_of, with_count, with_empty
-from .making import arrays_of, axis_number, from_elements, type_of, whole_number, with_rows
+from .making import (
+    arrays_of,
+    axis_number,
+    from_elements,
+    type_along,
+    type_of,
+    whole_number,
+    with_rows,
+)
 from .names import named
-from .on_host import is_on_host, laid_out
+from .on_host import is_on_host, laid_out, on_device
 from .operation import FLAT, PADDED, layout
 from .operators import is_pile
 from .packing import PilePacking
@@ -112,11 +128,12 @@ class Pile(PilePacking):
     ):
         xs, tree = arrays_of(data)
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
-        n = checked(lengths)
-        facts.hold(n)
-        n = with_empty(n, policy)
-        given = n if isinstance(n, Tracer) else np.asarray(n)
-        axis = axis_number(axis)
+        given, sums = checked(lengths)
+        if facts is not None:
+            facts.hold(given)
+        n = with_empty(given, policy)
+        if axis.__class__ is not int:
+            axis = axis_number(axis)
         rows = {x.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
         if len(rows) != 1 or None in rows:
             raise ShapeError(
@@ -125,20 +142,26 @@ class Pile(PilePacking):
                 fix="give arrays that have the same number of rows along that axis",
             )
         have: Any = rows.pop()
-        size = facts.of(size_of("n0", given, have, have, policy))
-        hold_rows(n, have if policy is None else min(have, policy.rows))
-        if policy is not None:
-            hold_lengths(n, policy.longest)
-        if given is not n and int(given.sum()) > have:
-            raise ShapeError(
-                f"lengths of {int(given.sum())} rows in all, and there are {have}",
-                fix="give each element's number of rows",
-            )
+        if isinstance(n, Tracer):
+            size = size_of("n0", n, have, have, policy)
+            hold_rows(n, have if policy is None else min(have, policy.rows))
+            if policy is not None:
+                hold_lengths(n, policy.longest)
+        else:
+            sums = sums or sums_of(np.asarray(given))
+            size = size_of("n0", n, have, have, policy, sums)
+            if sums[0] > have:
+                raise ShapeError(
+                    f"lengths of {sums[0]} rows in all, and there are {have}",
+                    fix="give each element's number of rows",
+                )
+        if facts is not None:
+            size = facts.of(size)
         d = named("n0")
         types = []
         for i, x in enumerate(xs):
             a = axis % x.ndim
-            types.append(type_of(x).with_shape((*x.shape[:a], d, *x.shape[a + 1 :])))
+            types.append(type_along(x, a, d))
             xs[i] = with_rows(x, a, size.rows)
         self._set(xs, (n,), types, (size,), tree, n.shape[0])
 
@@ -206,7 +229,7 @@ class Pile(PilePacking):
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
         p = from_elements(cls, list(elements), tuple([axis_number(a) for a in axes]), policy)
-        if facts.are_given:
+        if facts is not None:
             for s, n in zip(p._sizes, p._lengths, strict=True):
                 facts.hold(np.asarray(n)[: examples_in([s], {s.name: n})])
             sizes = list(map(facts.of, p._sizes))
@@ -242,7 +265,7 @@ class Pile(PilePacking):
         """
         xs, tree = arrays_of(x)
         xs = list(map(as_value, xs))
-        n = checked(lengths)
+        n, sums = checked(lengths)
         count, axis = n.shape[0], axis_number(axis)
         for v in xs:
             if not -v.ndim < axis + (axis >= 0) < v.ndim or v.shape[0] != count:
@@ -258,17 +281,21 @@ class Pile(PilePacking):
                 fix="pad them to one number of rows",
             )
         width: Any = widths.pop()
-        known = not isinstance(n, Tracer) and width.__class__ is int
-        if known and int(np.asarray(n).max(initial=0)) > width:
-            raise ShapeError(
-                f"a length of {int(np.asarray(n).max())}, and there are {width} rows",
-                fix="give lengths that fit",
-            )
+        if not isinstance(n, Tracer) and width.__class__ is int:
+            sums = sums or sums_of(np.asarray(n))
+            if sums[1] > width:
+                raise ShapeError(
+                    f"a length of {sums[1]}, and there are {width} rows",
+                    fix="give lengths that fit",
+                )
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
-        facts.hold(n)
+        if facts is not None:
+            facts.hold(n)
         n, xs = with_empty(n, policy), [with_count(v, policy) for v in xs]
         count = n.shape[0]
-        size = facts.of(size_of("n0", n, width * count, width, policy))
+        size = size_of("n0", n, width * count, width, policy, sums)
+        if facts is not None:
+            size = facts.of(size)
         hold_lengths(n, width if policy is None else min(width, policy.longest))
         hold_rows(n, size.rows)
         r = Ragged(current(), count, None, in_rows_alone([size]), False, ambient=(n,))
@@ -280,7 +307,7 @@ class Pile(PilePacking):
             if on_host:
                 cut = (slice(None),) * a
                 rows = [e[(*cut, slice(0, k))] for e, k in zip(np.asarray(v), np.asarray(n))]
-                made.append(as_value(laid_out(rows, t, r.caps, count)))
+                made.append(on_device(laid_out(rows, t, r.caps, count)))
                 continue
             if count == 0:
                 made.append(pnp.zeros(layout(t, r.caps, FLAT).shape, t.dtype))

@@ -5,7 +5,9 @@ not fit is refused where it is made.
 """
 
 from contextvars import ContextVar, Token
+from functools import lru_cache
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from plait.ext.errors import ArgumentError, ShapeError
 from plait.ext.trace import Tracer
 from plait.typing import ArrayLike
 
-from .capacities import TILE, Size
+from .capacities import TILE, Size, sums_of
 
 __all__ = ["Capacities", "bounded", "in_force"]
 
@@ -66,22 +68,21 @@ class Capacities:
 
     def size(self, name: str, count: int) -> Size:
         """Return the bounds of a named size of so many elements."""
-        squares = _squares(self.rows, self.longest, count)
-        return Size(name, self.rows, self.longest, squares, spare=self.count is not None)
+        return _size(name, self.rows, self.longest, count, self.count is not None)
 
-    def expect(self, lengths: ArrayLike) -> None:
-        """Raise ShapeError if known lengths do not fit."""
-        n = np.asarray(lengths, np.int64)
-        total, most = int(n.sum()), int(n.max(initial=0))
-        for has, what, room in (
-            (total, "rows in all", self.rows),
-            (most, "rows in one element", self.longest),
-        ):
-            if has > room:
-                raise ShapeError(
-                    f"a batch of {len(n)} elements has {has} {what}, and its capacity is {room}",
-                    fix=f"give a capacity of {has} or more, or make several batches of it",
-                )
+    def expect(self, lengths: ArrayLike, sums: tuple[int, int] | None = None) -> None:
+        """Raise ShapeError if known lengths, whose `sums_of` may be known already, do not fit."""
+        total, most = sums or sums_of(np.asarray(lengths))
+        if total > self.rows:
+            raise self._too_small(lengths, total, "rows in all", self.rows)
+        if most > self.longest:
+            raise self._too_small(lengths, most, "rows in one element", self.longest)
+
+    def _too_small(self, lengths: Any, has: int, what: str, room: int) -> ShapeError:
+        return ShapeError(
+            f"a batch of {len(lengths)} elements has {has} {what}, and its capacity is {room}",
+            fix=f"give a capacity of {has} or more, or make several batches of it",
+        )
 
     def missing(self, count: int) -> int:
         """Return how many empty elements a batch needs; raise ShapeError if it has too many."""
@@ -107,15 +108,17 @@ def _positive(name: str, n: int) -> int:
     return found
 
 
-def _squares(rows: int, longest: int, count: int) -> int:
-    """Bound the sum of the squares of the numbers of tiles: the most of one, times their sum."""
-    most = -(-longest // TILE)
-    return max(1, min(count * most, rows // TILE + count) * most)
-
-
 def bounded(name: str, rows: int, longest: int, count: int) -> Size:
     """Return the bounds of a size whose lengths are traced."""
-    return Size(name, rows, longest, _squares(rows, longest, count))
+    return _size(name, rows, longest, count, False)
+
+
+@lru_cache(maxsize=1024)
+def _size(name: str, rows: int, longest: int, count: int, spare: bool) -> Size:
+    # The squares of the numbers of tiles sum to at most the most of one, times their sum.
+    most = -(-longest // TILE)
+    squares = max(1, min(count * most, rows // TILE + count) * most)
+    return Size(name, rows, longest, squares, spare=spare)
 
 
 def in_force(given: "Capacities | tuple[int, ...] | None") -> Capacities | None:

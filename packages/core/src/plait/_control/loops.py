@@ -30,7 +30,7 @@ from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Apart, admitted_leaves
 from .._jit.caches import kept as traces_of
-from .._jit.found_programs import shared
+from .._jit.found_programs import shared_program
 from .._jit.tracing import Traced, trace
 from .._ops.collective import varied
 from .._ops.control_flow import scan as scan_p
@@ -595,7 +595,9 @@ def map_axes(
         out = traced.tree.unflatten(traced.program.out_avals)
         wanted = spread(out_axes, out, "out_axes", lambda a: isinstance(a, int), "an axis")
         outs = [normal_axis(a, o.ndim + 1) for a, o in zip(wanted, traced.program.out_avals)]
-        program, consts = (traced.program, []) if current().staging else shared(traced.program)
+        program, consts = (
+            (traced.program, []) if current().staging else shared_program(traced.program)
+        )
         given = [*consts, *traced.captured]
         return traced.tree.unflatten(
             map_p.bind(

@@ -219,7 +219,7 @@ def refitted(tree: object, fits: dict[tuple[Any, ...], Fit]) -> tuple[list[Any],
             continue
         own = taken[0]
         if model is not None:
-            if not all(v.__class__ in _KNOWN for v in own):
+            if not _KNOWN.issuperset(map(type, own)):
                 return None
             x = _classes[x.__class__].fit(x, model)
             if x is None:

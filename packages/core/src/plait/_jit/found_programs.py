@@ -30,7 +30,7 @@ change at every call and share only their operations."""
 
 _compiled: "dict[Any, _Found]" = {}
 _shared: dict[Any, Program] = {}
-"""Programs without constants, by their structure and the settings."""
+"""Programs without constants, by their structure, their lines if asked, and the settings."""
 _sights: dict[int, int] = {}
 _done: set[Any] = set()
 """Operations with types that were executed one by one, with the transformation they were for."""
@@ -108,12 +108,13 @@ def found(
     return out
 
 
-def shared(program: Program) -> tuple[Program, list[Any]]:
+def shared_program(program: Program, by_lines: bool = False) -> tuple[Program, list[Any]]:
     """Return (an earlier program of the same structure, the values that it takes first).
 
     These values are the constants of `program`.  Results derived from the earlier program, such as
     its executable, serve again.  Outside of jit a function that stages one of its own, such as a
-    Jacobian, would otherwise be lowered at each call.
+    Jacobian, would otherwise be lowered at each call.  With `by_lines`, it comes from the same
+    lines, which the errors of its operations name.
     """
     consts = program.consts
     free = Program([*(v for v, _ in consts), *program.inputs], program.eqns, program.outputs,
@@ -121,9 +122,10 @@ def shared(program: Program) -> tuple[Program, list[Any]]:
     key = None if free.effects or not config.eager_programs else program_key(free)
     if key is None:
         return program, []
+    lines = tuple([e.where for e in free.eqns]) if by_lines else ()
     if len(_shared) >= _MOST:
         _shared.clear()
-    return _shared.setdefault((key, config.state), free), [x for _, x in consts]
+    return _shared.setdefault((key, lines, config.state), free), [x for _, x in consts]
 
 
 @code_memory.emptied_by

@@ -45,7 +45,7 @@ from .._core.staging import (
 )
 from .._core.varying import varying_inputs
 from .._jit.caches import kept
-from .._jit.found_programs import is_recorded
+from .._jit.found_programs import is_recorded, shared_program
 from .._jit.recording import Recording, as_operand, is_unplaced
 from .._jit.roles import Role, SplitCall, role, without_static
 from .._jit.shapes import shapes_only
@@ -59,7 +59,7 @@ __all__ = [
     "as_operand", "code_of", "collector_paused", "copy_names", "current", "enclosed", "enter",
     "escaped", "handle_among", "is_above", "is_recorded", "is_unplaced", "kept", "leaf_name",
     "leave", "lie_as", "lift_rule", "name_of", "naming", "open_under", "opened", "without_static",
-    "with_lines", "rebuilt", "result", "role", "rule_thunk", "settled", "shapes_only", "solve",
-    "stage", "staged", "surround", "surrounding", "trace", "tracers_of", "use", "varying_inputs",
-    "width", "with_axis", "without_axis", "wraps",
+    "with_lines", "rebuilt", "result", "role", "rule_thunk", "settled", "shapes_only",
+    "shared_program", "solve", "stage", "staged", "surround", "surrounding", "trace", "tracers_of",
+    "use", "varying_inputs", "width", "with_axis", "without_axis", "wraps",
 ]  # fmt: skip
