@@ -325,7 +325,7 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that a change must pass: all packages together, then each of the parts.
 
-    It takes some 18 minutes on two cores: it compiles fast, and leaves to `full` the cases
+    It takes some 13 minutes on two cores: it compiles fast, and leaves to `full` the cases
     that are marked wide.
     """
     if not session.posargs:

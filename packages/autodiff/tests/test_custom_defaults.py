@@ -84,3 +84,13 @@ def test_a_function_bound_by_a_default_is_no_argument():
     f = plait.custom_jvp(lambda x, g=plait.numpy.sin: g(x))
     f.defjvp(lambda xs, ts: (f(*xs), 7 * ts[0]))
     assert float(plait.grad(f)(1.0)) == 7
+
+
+@pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["as it is", "jit"])
+def test_a_rule_without_the_options_of_its_function(way):
+    rounded = plait.custom_vjp(plait.numpy.round)  # `decimals` is a part of the program
+    rounded.defvjp(lambda x: (plait.numpy.round(x), None), lambda _, ct: (3 * ct,))
+    assert float(way(plait.grad(rounded))(1.4)) == 3
+    floor = plait.custom_jvp(lambda x, digits=0: plait.numpy.floor(x * 10**digits))
+    floor.defjvp(lambda xs, ts: (floor(*xs), 7 * ts[0]))
+    assert float(way(plait.grad(floor))(1.4)) == 7

@@ -104,6 +104,8 @@ class Function(Generic[P, R]):
             self.signature: Any = inspect.signature(fun)
         except (TypeError, ValueError):
             self.signature = None
+        self._needed: int | None = None
+        """The fewest arguments of the function that its rule can be called with, if known."""
         if self.signature is not None:
             self.__signature__ = self.signature
         self.static = nums = numbers_of(nondiff_argnums)
@@ -154,8 +156,8 @@ class Function(Generic[P, R]):
     def positional(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, ...]:
         """Return all arguments by position; raise ArgumentError for keyword-only ones.
 
-        Defaults are among them, as rules take them, unless one is of another kind: `f=f`
-        binds a function, which no rule takes.
+        Defaults are among them where some are given by name, a static one is not given, or the
+        rule takes them.
         """
         if self.signature is None:
             if not kwargs:
@@ -171,7 +173,8 @@ class Function(Generic[P, R]):
                 f"{self.name()} was called with other arguments than it takes: {error}",
                 fix=f"its signature is {self.name()}{self.signature}",
             ) from None
-        if kwargs or max(self.static, default=-1) >= len(given.args) or self._fills():
+        count = len(given.args)
+        if kwargs or max(self.static, default=-1) >= count or self._rule_takes_more(count):
             given.apply_defaults()
         left = {k: v for k, v in given.kwargs.items() if k in kwargs}
         if left:
@@ -182,8 +185,14 @@ class Function(Generic[P, R]):
             )
         return given.args
 
-    def _fills(self) -> bool:
-        """Return whether all defaults of arguments that are not static are made of values."""
+    def _rule_takes_more(self, count: int) -> bool:
+        """Return whether the rule takes more arguments than the `count` that are given.
+
+        If its signature does not tell, it takes defaults that could be differentiated: integers are
+        options as a rule, and `f=f` binds a function.
+        """
+        if self._needed is not None:
+            return count < self._needed
         every = [*self.signature.parameters.values()]
         static = {i % len(every) for i in self.static}
         defaults = [
@@ -191,7 +200,7 @@ class Function(Generic[P, R]):
             for i, p in enumerate(every)
             if i not in static and p.default is not p.empty and p.kind is not p.KEYWORD_ONLY
         ]
-        return all(isinstance(v, _VALUES) for v in flatten(defaults)[0])
+        return all(isinstance(v, _INEXACT) for v in flatten(defaults)[0])
 
     def name(self) -> str:
         """Return the function's own name."""
@@ -233,7 +242,10 @@ class Function(Generic[P, R]):
             signature = inspect.signature(rule, follow_wrapped=False) if counts else None
         except (TypeError, ValueError):
             return
-        if signature is not None and not any(_takes(signature, n) for n in counts):
+        taken = [] if signature is None else [n for n in counts if _takes(signature, n)]
+        if own and taken:
+            self._needed = min(taken) - more
+        if signature is not None and not taken:
             name = name_of(rule, "rule")
             raise ArgumentError(
                 f"{how} of {self.name()} was given {name}{signature}, that cannot be called with "
@@ -258,7 +270,7 @@ class Function(Generic[P, R]):
         )
 
 
-_VALUES = (bool, int, float, complex, np.ndarray, np.generic, Value)
+_INEXACT = (float, complex, np.ndarray, np.inexact, Value)
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:
