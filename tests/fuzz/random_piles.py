@@ -226,10 +226,11 @@ FINITE = WITHOUT_INFINITIES | {
     "fft", "fft back", "rfft", "irfft", "fft other", "attention causal",
     "convolve", "convolve same",
 }  # fmt: skip
-"""Of which scipy refuses infinities, or mixes them among all results; or whose reference leaves out
-keys that a query does not see, where programs weigh them by 0, which makes nan of infinities; or
-whose kernel is the shorter operand, and what its nan and the zeros of the padding make is the
-compiler's choice."""
+"""Families of programs without infinities.
+
+Scipy refuses them, or mixes them among all results.  The reference of attention leaves out keys
+that a query does not see; programs weigh them by 0, and get nan for infinities.  The kernel of a
+convolution is the shorter operand: the compiler chooses what its nan and padding make."""
 
 
 def of_kind(kind, rows, w, numbers, key):
@@ -596,7 +597,7 @@ def is_pile(v):
 
 
 def numbers_in(program):
-    """How many numbers the equations of a program make, those of programs inside once."""
+    """Return how many numbers the equations of a program make, those of programs inside once."""
     made = 0
     for e in program.eqns:
         sizes = [v.aval.size for v in e.outputs]

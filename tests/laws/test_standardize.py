@@ -56,7 +56,7 @@ def test_standardize_far_from_zero(algorithm, axis, dtype):
 
 @pytest.mark.parametrize("algorithm", ["fast", "stable"])
 def test_standardize_has_the_derivatives_of_its_formula(algorithm):
-    """Of the first and the second order, by every way to them."""
+    """They are right to the second order, in each mode."""
     rng = np.random.default_rng(8)
     x, weights, step = rng.standard_normal((3, 3, 5))
     x = x + 40

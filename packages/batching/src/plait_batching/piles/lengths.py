@@ -126,11 +126,9 @@ def size_of(
 def with_empty(n: Any, policy: Capacities | None) -> Any:
     """Return lengths as a value, with those of the empty elements that the policy adds."""
     more = 0 if policy is None else policy.missing(n.shape[0])
-    if n.__class__ is np.ndarray:
-        return array_of(filled_up(n, more))
-    if not more:
-        return n
-    return pnp.pad(n, (0, more)) if isinstance(n, Tracer) else array_of(filled_up(n, more))
+    if isinstance(n, Tracer):
+        return pnp.pad(n, (0, more)) if more else n
+    return array_of(filled_up(n, more)) if more or n.__class__ is np.ndarray else n
 
 
 def filled_up(n: Any, more: int) -> np.ndarray:

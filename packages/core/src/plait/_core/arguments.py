@@ -114,6 +114,7 @@ class Function(Generic[P, R]):
         )
         if nums or names:
             self.static += self._places(nums, names)
+        self._takes_defaults = self.signature is not None and self._has_inexact_defaults()
 
     def _places(self, nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[int, ...]:
         """Return the positions of named arguments; raise ArgumentError for names or numbers that
@@ -191,10 +192,12 @@ class Function(Generic[P, R]):
         If its signature does not tell, it takes defaults that could be differentiated: integers are
         options as a rule, and `f=f` binds a function.
         """
-        if self._needed is not None:
-            return count < self._needed
+        return self._takes_defaults if self._needed is None else count < self._needed
+
+    def _has_inexact_defaults(self) -> bool:
+        """Return whether all defaults of arguments that are not static could be differentiated."""
         every = [*self.signature.parameters.values()]
-        static = {i % len(every) for i in self.static}
+        static = {i % len(every) for i in self.static} if every else ()
         defaults = [
             p.default
             for i, p in enumerate(every)

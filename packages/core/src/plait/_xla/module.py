@@ -94,8 +94,8 @@ def is_split(given: Sequence[Aval], made: Mapping[Aval, int]) -> bool:
     The compiler plans one block for all values of a module.  The C library returns blocks beyond 32
     MB to the system after each call, and gets them back page by page.  Smaller ones it keeps.
 
-    Most values of a module are never in memory, so some modules are split needlessly.  Splitting is
-    for memory of some hundred MB at most (`MOST`): the library keeps two or three times of it.  No
+    Most values of a module are never in memory, so some modules are split needlessly.  Large
+    modules are not split (`MOST`), because the library keeps two to three times their memory.  No
     array may be larger than a block, because the compiler would print a warning.
 
     Args:
