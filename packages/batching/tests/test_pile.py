@@ -340,6 +340,12 @@ MADE = {
     "no rows": (ShapeError, "of no arrays", lambda: Pile({}, [1])),
     "a scalar": (ShapeError, "along axis 0", lambda: Pile(3.0, [1])),
     "too few rows": (ShapeError, "5 rows in all, and there are 4", lambda: Pile(ONE(4), [2, 3])),
+    "a length beyond int32": (ArgumentError, "a length is", lambda: Pile(ONE(4), [2**32 + 3, 1])),
+    "an unsigned length beyond int32": (
+        ArgumentError, "a length is", lambda: Pile(ONE(4), np.array([2**32 - 3], np.uint32))),
+    "a length far below 0": (ArgumentError, "negative", lambda: Pile(ONE(4), [3 - 2**32])),
+    "a negative length of 8 bits": (
+        ArgumentError, "negative", lambda: Pile(ONE(4), np.array([3, -1], np.int8))),
     "a negative length": (ArgumentError, "negative", lambda: Pile(ONE(4), [5, -1])),
     "lengths of floats": (ArgumentError, "lengths are f64", lambda: Pile(ONE(4), [2.0, 2.0])),
     "lengths of booleans": (ArgumentError, "bool", lambda: Pile(ONE(2), np.array([True, True]))),
@@ -544,3 +550,25 @@ def test_programs_of_tables_are_let_go():
     gc.collect()
     assert sum(r() is not None for r in kept) <= KEPT
     assert kept[-1]() is staged_for(KEPT + 19) is not None
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        np.array([2**32 + 3, 1]), np.array([2**31]), np.array([3 - 2**32]),
+        np.array([2**32 - 3], np.uint32), np.full(4, 2**30, np.int32), np.full(5, 2**30, np.int32),
+        np.full(3, 2**31 - 1, np.int32), np.array([2**31 - 1, 2**31 - 1, 6], np.int32),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_traced_lengths_that_wrap_around_are_refused(lengths):
+    """Also where their sum is one that fits, counted by 32 bits."""
+    f = plait.jit(lambda rows, n: plait.vmap(lambda x: x.sum(), pile_axis, 0)(Pile(rows, n)))
+    with pytest.raises(plait.errors.PlaitError, match="length"):
+        np.asarray(f(ONE(8), lengths))
+
+
+def test_lengths_of_every_integer_dtype_and_byte_order():
+    for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">i8", "<i8"):
+        p = Pile(ONE(5), np.array([2, 0, 3], dtype)[::-1])
+        assert np.asarray(p.lengths).tolist() == [3, 0, 2]

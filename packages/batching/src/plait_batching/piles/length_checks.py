@@ -28,7 +28,14 @@ def hold_lengths(lengths: Value, width: int) -> None:
 
 def hold_rows(lengths: Value, have: int) -> None:
     """Check that no length is negative, and that they sum to at most `have`, if traced."""
-    _hold(lengths, have, lambda n: (n >= 0) & (n.sum() <= have), _told_rows)
+    _hold(lengths, have, lambda n: (n >= 0) & _sum_fits(n, have), _told_rows)
+
+
+def _sum_fits(n: Any, have: int) -> Any:
+    """Return whether lengths sum to at most `have`, where their sum may not be an int32."""
+    total = n.sum(dtype="int32")
+    # Sums up to 1.5 times that range are negative when they wrap around; floats tell all others.
+    return (total >= 0) & (total <= have) & (n.astype("float32").sum() < 1.5 * 2**31)
 
 
 def hold_size(size: Any, longest: Any, name: str) -> None:
@@ -61,7 +68,7 @@ def _told_length(n: Any, have: object) -> str:
 def _told_rows(n: Any, have: object) -> str:
     if n.min(initial=0) < 0:
         return "a length is negative"
-    return f"lengths of {n.sum()} rows in all, and there are {have}"
+    return f"lengths of {n.sum(dtype=np.int64)} rows in all, and there are {have}"
 
 
 def hold_flag(flag: Value, payload: Sequence[Any], told: Callable[..., str]) -> None:

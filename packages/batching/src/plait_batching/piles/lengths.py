@@ -36,13 +36,13 @@ def checked(lengths: object) -> tuple[Any, tuple[int, int] | None]:
     """Return lengths as a vector of int32, and their `sums_of` if they are a numpy array.
 
     They are one if they are known, in no chosen place.  Raises ArgumentError if they are not
-    integers, or negative."""
+    integers, or negative, or more than an int32 holds.  Traced ones are checked when they run."""
     if isinstance(lengths, list | tuple):
         lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
     if type(lengths) is np.ndarray and lengths.ndim == 1 and lengths.dtype.kind in "iu":
-        host = lengths.astype(np.int32)
         if current() is GROUND:
-            return host, _sums_of_lengths(host)
+            sums = _sums_of_lengths(lengths)
+            return lengths.astype(np.int32), sums
     n = as_value(lengths)
     if n.aval.dtype.kind == "b":
         raise ArgumentError(
@@ -54,21 +54,31 @@ def checked(lengths: object) -> tuple[Any, tuple[int, int] | None]:
             f"lengths are {n.aval!r}", fix="give a vector of integers, one for each element"
         )
     if isinstance(n, Tracer):
-        return one_of(pnp.asarray(n, "int32")), None
-    host = np.asarray(n).astype(np.int32)
+        found = pnp.asarray(n, "int32")
+        if not np.can_cast(n.dtype, np.int32):  # what wraps around would be another length
+            found = pnp.where((n < 0) | (n > _MOST), np.int32(-1), found)
+        return one_of(found), None
+    host = np.asarray(n)
     sums = _sums_of_lengths(host)
     if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
-        return host, sums
+        return host.astype(np.int32), sums
     return one_of(pnp.asarray(n, "int32")), None
 
 
 def _sums_of_lengths(n: np.ndarray) -> tuple[int, int]:
-    """Return the `sums_of` a vector of int32; raise ArgumentError if one is negative."""
+    """Return the `sums_of` integers; raise ArgumentError if one is negative, or no int32."""
     # Without signs negative ones are the greatest, so one reduction finds both.
-    total, most = sums_of(n.view(np.uint32))
-    if most >= 1 << 31:
+    whole = n if n.dtype.isnative else n.astype(n.dtype.newbyteorder("="))
+    total, most = sums_of(whole.view(_UNSIGNED[n.dtype.itemsize]))
+    if n.dtype.kind == "i" and most > np.iinfo(n.dtype).max:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
+    if most > _MOST:
+        raise ArgumentError(f"a length is {most}", fix=f"give lengths of at most {_MOST} rows")
     return total, most
+
+
+_MOST = np.iinfo(np.int32).max
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def one_of(n: AnyArray) -> Any:
