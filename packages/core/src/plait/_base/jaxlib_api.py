@@ -15,7 +15,8 @@ import io
 import operator
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from threading import RLock
 from types import SimpleNamespace
@@ -170,7 +171,33 @@ def make_cpu_client(num_devices: int, **world: Any):
     """
     guard_jax()
     _let_go()
-    return xla_client.make_cpu_client(num_devices=num_devices, **world)
+    with _threads(num_devices):
+        return xla_client.make_cpu_client(num_devices=num_devices, **world)
+
+
+@cache
+def processors() -> int:
+    """Return the number of processors that this process may use; the runtime counts once, too."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _threads(num_devices: int) -> Iterator[None]:
+    """Give the pool of a new CPU client a thread that is left if each device's kernel waits.
+
+    The runtime takes the number of threads from a variable of the process.
+    """
+    name = "PJRT_NPROC"
+    if num_devices < 2 or not HAS_KERNELS_THAT_WAIT or name in os.environ:
+        yield
+        return
+    os.environ[name] = str(max(num_devices + 1, processors()))
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 _plugin_clients: dict[Plugin, Any] = {}
@@ -473,6 +500,10 @@ HAS_PRODUCTS_OF_ONE_THREAD = (
     JAXLIB_VERSION.startswith("0.10.") and _LIBRARY not in os.environ.get("XLA_FLAGS", "")
 )  # fmt: skip
 """True if the compiler computes them on one thread without these flags."""
+
+
+HAS_KERNELS_THAT_WAIT = JAXLIB_VERSION.startswith("0.10.")
+"""True if kernels of LAPACK can wait for each other forever (`kernel_order`)."""
 
 
 _HEAP = "xla_multiheap_size_constraint_per_heap"

@@ -154,13 +154,12 @@ def circumstances() -> dict[str, Any]:
     These are versions, the platform, the processor, and the number of threads that the compiler
     divides loops for.
     """
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "jaxlib": jaxlib_api.JAXLIB_VERSION,
         "platform": client().platform,
         "runtime": client().platform_version,
         "devices": len(devices()),
-        "threads": threads,
+        "threads": jaxlib_api.processors(),
         "NPROC": os.environ.get("NPROC"),
         "XLA_FLAGS": os.environ.get("XLA_FLAGS"),
         "system": sys.platform,

@@ -269,7 +269,10 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options, anew: bool =
     if made is None:
         began = time.perf_counter()
         try:
-            code = kept_apart(module.code, len(ids) if platform() == "cpu" else 0)
+            cpus = len(ids) if platform() == "cpu" else 0
+            code = kept_apart(module.code, cpus)
+            if cpus and jaxlib_api.HAS_KERNELS_THAT_WAIT and b"lapack_" in code:
+                code = lazy.later("_xla.kernel_order").in_order(code, cpus)
             with lazy.later("_xla.patience").waiting_for(module.name, module.equations):
                 made = jaxlib_api.load(client(), code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure as e:

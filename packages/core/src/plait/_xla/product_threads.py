@@ -12,12 +12,11 @@ Others differ, but mostly by a factor that gains and losses share.
 Invariant: the gain depends on types, parameters and the number of processors alone.
 """
 
-import functools
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
+from .._base.jaxlib_api import processors
 from .._types.avals import COMPLEX, FLOATING, Aval
 
 RATE = 90.0
@@ -65,14 +64,6 @@ def of_convolution(x: Aval, y: Aval, out: Aval, dims: Any) -> float:
         return -OF_DOUBLE * operations
     runs = math.prod(out.shape) // max(1, made) * window
     return _saved(operations, x) - OF_A_RUN * runs / processors()
-
-
-@functools.cache
-def processors() -> int:
-    """Return the number of processors that this process may use; the runtime counts once, too."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _saved(operations: int, x: Aval) -> float:
