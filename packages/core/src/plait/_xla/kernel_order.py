@@ -63,7 +63,7 @@ class _Order:
                           for f in module.body if f.operation.name == "func.func"}  # fmt: skip
         self.held: dict[str, _Held | None] = {}
         self.delays: dict[tuple[IrType, IrType], str] = {}
-        """The functions that were added, by the types of an operand and of the value that it needs."""
+        """The functions that were added, by the types of an operand and of the needed value."""
         for name, f in list(self.functions.items()):
             if not divided:
                 self.of_function(name)
