@@ -498,6 +498,8 @@ def bound(
         run = watched(run, failures, divided)
     if module.callbacks:
         run = lazy.later("_xla.nesting").limited(run)
+    if b"lapack_" in module.code and platform() == "cpu" and not divided:
+        run = lazy.later("_xla.library_threads").with_stacks(run, module.code, acts)
     if place is not None and divided:
         world = _together(place.devices)
         if world is not None:

@@ -103,6 +103,16 @@ def kernel(
     return [out] if len(outs) == 1 else out
 
 
+def lies_in_columns(x: Any) -> bool:
+    """Return whether the compiler lays out a stack of matrices by columns.
+
+    It does so for what a kernel returns, and for selections from that.
+    """
+    while getattr(x.owner, "name", "") == "stablehlo.select":
+        x = x.owner.operands[1]
+    return getattr(x.owner, "name", "") == "stablehlo.custom_call"
+
+
 def tpu_kernel(
     e: Emitter, target: str, xs: Sequence[Any], outs: Sequence[Aval], version: int, config: str = ""
 ) -> list:

@@ -9,7 +9,7 @@ from typing import Any
 
 from plait.errors import ArgumentError, OperandTypeError
 from plait.ext import Aval, expand_rules, lower_rules, primitive
-from plait.ext.lower import Emitter, IrValue, attr, boolean
+from plait.ext.lower import Emitter, IrValue, attr, boolean, i64s
 from plait.ext.ops.elementwise import conj, stop
 from plait.ext.ops.indexing import taken
 from plait.ext.ops.shape import broadcast_in_dim, iota
@@ -20,7 +20,7 @@ from plait.typing import Array
 
 from .batched_matrices import beside, conjugate, identity, nothing, stack_of, supported
 from .factorisation import cholesky_, lu_, pivots_to_permutation
-from .kernels import infos, kernel, lapack, platform, told
+from .kernels import infos, kernel, lapack, lies_in_columns, platform, told
 
 # ---- triangular ----------------------------------------------------------------------------
 
@@ -65,16 +65,38 @@ def _(
         a = lower_rules[conj](e, [a], [matrix], [matrix])
     if e.unit.platforms == ("cpu",):
         op = "N" if not transpose_a else "C" if turned else "T"
-        config = dict(side="L" if left_side else "R", uplo="L" if lower else "U", trans_x=op,
-                      diag="U" if unit_diagonal else "N")  # fmt: skip
+        side, half, types = "LR"[not left_side], "UL"[lower], ins
+        if e.unit.formed:
+            # The kernel reads columns, and arrays are in rows: their transposes are read as they
+            # lie, and x @ op(a) = b is op(a).T @ x.T = b.T.  Results of kernels lie in columns.
+            side, types = "LR"[left_side], [matrix, _flipped(aval)]
+            b = _flip(e, b, types[1])
+            if op != "C" and lies_in_columns(a):
+                op = "NT"[op == "N"]
+            else:
+                half, types[0] = "LU"[lower], _flipped(matrix)
+                a = _flip(e, a, types[0])
+        config = dict(side=side, uplo=half, trans_x=op, diag="NU"[unit_diagonal])
         name = lapack("trsm", aval)
-        return kernel(e, name, [a, b], ins, outs, aval.ndim - 2, {1: 0}, **config)[0]
+        (found,) = kernel(e, name, [a, b], types, types[1:], aval.ndim - 2, {1: 0}, **config)
+        return _flip(e, found, outs[0]) if e.unit.formed else found
     op = "NO_TRANSPOSE" if not transpose_a else "ADJOINT" if turned else "TRANSPOSE"
     return e.op(
         "stablehlo.triangular_solve", [a, b], outs[0], left_side=boolean(left_side),
         lower=boolean(lower), unit_diagonal=boolean(unit_diagonal),
         transpose_a=attr(f"#stablehlo<transpose {op}>"),
     )  # fmt: skip
+
+
+def _flipped(x: Aval) -> Aval:
+    """Return the type of the transposed matrices of a stack."""
+    return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+
+
+def _flip(e: Emitter, x: IrValue, out: Aval) -> IrValue:
+    """Return the transposed matrices of a stack, which have this type."""
+    n = out.ndim
+    return e.op("stablehlo.transpose", [x], out, permutation=i64s(*range(n - 2), n - 1, n - 2))
 
 
 def triangular(
