@@ -341,6 +341,24 @@ def test_quotients_by_numbers_of_rows_that_are_nan_or_infinite(dtype, shape):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(
+    "f, arrays",
+    [
+        (lambda x: x / pnp.sum(x, axis=1, keepdims=True), 1),
+        (lambda x: pnp.exp(x - pnp.sum(x, axis=1, keepdims=True)), 1),
+        (lambda x: plait.nn.softmax(x), 2),
+    ],
+    ids=["shares", "exponentials", "softmax"],
+)
+def test_sums_of_rows_are_not_spread_in_memory(f, arrays):
+    """Neither the sums, once for each element, nor the differences from them become arrays."""
+    with plait.config(cache_dir=None):
+        text = plait.jit(f, tier="full").lower(np.ones((64, 1000), F32)).compile().as_text()
+    steps = text[text.index("ENTRY") :].splitlines()[1:]
+    made = [line for line in steps if "= f32[64,1000]" in line and " parameter(" not in line]
+    assert len(made) == arrays, made
+
+
 def test_quotients_by_numbers_of_rows_are_summed_as_they_are_made():
     """The guard against other roundings does not make an array of the quotients."""
     x, y = np.ones((64, 1000), F32), np.ones(64, F32)

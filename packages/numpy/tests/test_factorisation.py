@@ -4,6 +4,7 @@ and other platforms; lax.linalg.
 Invariant: what is compared with is numpy or scipy, or the product of the factors.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -268,3 +269,33 @@ def test_scipy_is_loaded_by_the_first_program_that_needs_it():
     )
     done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ), capture_output=True)
     assert not done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("factor", ["lu", "cholesky", "argument"])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_triangular_systems_of_factors(dtype, factor, columns):
+    """Systems with the result of a kernel, in the same program, in all forms, beside scipy."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(4, 5, 5)).astype(dtype)
+    x = x + 1j * x.swapaxes(-1, -2) if np.iscomplexobj(x) else x
+    x = x @ x.conj().swapaxes(-1, -2) + 5 * np.eye(5, dtype=dtype)
+    b = rng.normal(size=(4, 5, columns)).astype(dtype)
+    factors = {"lu": lambda x: la.lu(x)[0], "cholesky": la.cholesky,
+               "argument": lambda x: x}[factor]  # fmt: skip
+    a = np.asarray(factors(x))
+    for left, lower, turned, conjugated, unit in itertools.product([False, True], repeat=5):
+        how = dict(left_side=left, lower=lower, transpose_a=turned, conjugate_a=conjugated,
+                   unit_diagonal=unit)  # fmt: skip
+        if factor == "cholesky" and not lower:
+            continue  # nothing but a diagonal
+        given = b if left else b.swapaxes(-1, -2)
+        got = plait.jit(lambda x, b: la.triangular_solve(factors(x), b, **how))(x, given)
+        half = np.tril(a) if lower else np.triu(a)
+        if unit:
+            half = half - half * np.eye(5, dtype=dtype) + np.eye(5, dtype=dtype)
+        half = half.conj() if conjugated else half
+        half = half.swapaxes(-1, -2) if turned else half
+        back = half @ np.asarray(got) if left else np.asarray(got) @ half
+        scale = np.abs(half).max() * np.abs(got).max()
+        np.testing.assert_allclose(back, given, atol=scale * 20 * np.finfo(dtype).eps)

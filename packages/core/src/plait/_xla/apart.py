@@ -30,7 +30,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 11
+VERSION = 16
 """Part of the cache keys on disk; raise it when it or `kernel_order` inserts other code."""
 
 
@@ -61,6 +61,11 @@ _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one",
 
 _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 """Operations that the compiler expands to others, as it does all those of CHLO."""
+
+_SPREADING = {"stablehlo.broadcast_in_dim", "stablehlo.reshape"}
+
+_LEAST = {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}
+"""The bits of minus infinity."""
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
@@ -368,18 +373,35 @@ class _Walk:
     def divisor(self, op: IrOperation, x: IrValue, y: IrValue) -> Any:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
-        It is the greater of y and the lesser of x and y.  That is y: if an element of x is nan, its
-        quotient is nan for any divisor, and 0 by a zero of either sign is nan.  The compiler hands
-        loops to a library of kernels that has extremes and no selections, so an extreme breaks none
-        in two.  That hides nothing if x may be a broadcast itself.
+        It is the greater of y and the lesser of x and minus infinity.  That is y: where x is nan so
+        is the quotient, for any divisor.  The compiler hands loops to a library of kernels that has
+        extremes and no selections, so an extreme breaks none in two.  That hides nothing if x may
+        be a broadcast itself.
         """
         m = self.mark(x)
         if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
             return self.hidden(op, y)
-        if self.mark(y).written or str(x.type.element_type) not in ("f32", "f64"):
+        least = _LEAST.get(str(x.type.element_type))
+        if least is None or self.left_out(y):
             return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
-        lesser = self.made(op, "stablehlo.minimum", y.type, [x, y])
+        value = mlir.attr(f"dense<{least}> : {y.type}")
+        lesser = self.made(op, "stablehlo.constant", y.type, [], value=value)
+        lesser = self.made(op, "stablehlo.minimum", y.type, [x, lesser])
         return self.made(op, "stablehlo.maximum", y.type, [y, lesser])
+
+    def left_out(self, x: IrValue) -> bool:
+        """Let the library of kernels end at a reduction whose broadcast result is `x`.
+
+        Return whether there is one.  A loop that needs a selection would else read the elements of
+        the broadcast, which the library would write to memory.
+        """
+        spread, maker = None, _maker(x)
+        while maker is not None and maker.name in _SPREADING:
+            spread, maker = maker, _maker(maker.operands[0])
+        if spread is None or maker is None or maker.name != "stablehlo.reduce":
+            return False
+        self.rounded(spread, 0)
+        return True
 
     def hidden(self, op: IrOperation, x: IrValue) -> Any:
         """Return a value as one that the compiler takes for no broadcast.
@@ -597,6 +619,9 @@ class _Walk:
         self.composed(op)
         if self.kind(x).category != "f" or op.result.type != x.type:
             return
+        difference = _maker(x)
+        if difference is not None and difference.name == "stablehlo.subtract":
+            self.left_out(difference.operands[1])
 
         def chosen(after: object) -> Any:
             nan = self.flags(after, x, x, "NE")
@@ -748,3 +773,9 @@ def _is_with_a_vector(op: IrOperation) -> bool:
 def _has_places(t: Any) -> bool:
     """Return whether a type has several elements, and how many is known."""
     return t.has_static_shape and math.prod(t.shape) > 1
+
+
+def _maker(x: IrValue) -> Any:
+    """Return the operation that made a value; None for an argument."""
+    made: Any = x.owner
+    return None if isinstance(made, mlir.bindings().ir.Block) else made
