@@ -224,11 +224,11 @@ FINITE = WITHOUT_INFINITIES | {
     "cholesky", "solve", "solve of each", "triangular solve", "inverse", "det", "slogdet", "lu",
     "qr", "qr of rows", "eigenvalues", "eigenvectors", "singular values", "singular vectors",
     "fft", "fft back", "rfft", "irfft", "fft other", "attention causal",
-    "convolve", "convolve same",
+    "convolve", "convolve same", "while each", "while in while", "while of a constant",
 }  # fmt: skip
 """Families of programs without infinities.
 
-Scipy refuses them, or mixes them among all results.  The reference of attention leaves out keys
+Loops would never end.  Scipy refuses them, or mixes them among all results.  The reference of attention leaves out keys
 that a query does not see; programs weigh them by 0, and get nan for infinities.  The kernel of a
 convolution is the shorter operand: the compiler chooses what its nan and padding make."""
 
@@ -780,7 +780,7 @@ def main():
         run += 1
         if run % 50 == 0:
             plait.clear_caches()  # the kernel allows a process some 65,000 mappings of memory
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS, SECONDS)  # again, if a destructor took it
         try:
             check(seed, length, a.how, a.way)
         except MemoryError:
