@@ -1,6 +1,9 @@
 """Threads of the linear algebra library while programs of stacks run, and after them."""
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,3 +137,24 @@ def test_one_processor_changes_nothing(monkeypatch):
         assert library_threads._library() is None
     finally:
         library_threads._library.cache_clear()
+
+
+AT_EXIT = """
+import atexit, sys
+sys.path.insert(0, sys.argv[1])
+from test_library_threads import STACK, plait, roots
+f = plait.jit(roots)
+f(STACK)
+atexit.register(lambda: print(f(STACK).shape))
+for _ in range(20):
+    f(STACK)
+"""
+
+
+def test_a_process_ends_while_programs_run():
+    """Nothing is killed in native code; calls in handlers of the exit work."""
+    command = [sys.executable, "-c", AT_EXIT, str(Path(__file__).parent)]
+    for _ in range(3):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.strip() == str(STACK.shape)

@@ -15,9 +15,9 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from .._base import jaxlib_api
@@ -56,7 +56,7 @@ def with_stacks(run: Callable, code: bytes, done: bool) -> Callable:
         except BaseException:
             _end()
             raise
-        _tokens().put(token)
+        _end_after(token)
         return results
 
     return finished if done else started
@@ -89,22 +89,28 @@ def _end() -> None:
 
 
 @cache
-def _tokens() -> SimpleQueue:
-    """Return the queue of the runs that a thread waits for."""
-    waiting: SimpleQueue = SimpleQueue()
+def _waiter() -> ThreadPoolExecutor:
+    """Return the thread that waits for runs; the process waits for it at exit.
 
-    def wait() -> None:
-        while True:
-            token = waiting.get()
-            try:
-                token.block_until_ready()
-            except jaxlib_api.RuntimeFailure:  # reading the results raises it
-                pass
-            del token
-            _end()
+    A thread that is in native code then could not return to Python.
+    """
+    return ThreadPoolExecutor(1, "plait stacks")
 
-    Thread(target=wait, name="plait-stacks", daemon=True).start()
-    return waiting
+
+def _end_after(token: Any) -> None:
+    """Count a run as ended when its token is there."""
+    try:
+        _waiter().submit(_wait, token)
+    except RuntimeError:  # the interpreter is about to exit
+        _wait(token)
+
+
+def _wait(token: Any) -> None:
+    try:
+        token.block_until_ready()
+    except jaxlib_api.RuntimeFailure:  # reading the results raises it
+        pass
+    _end()
 
 
 # ---- the library ---------------------------------------------------------------------------
