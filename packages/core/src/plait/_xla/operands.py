@@ -70,7 +70,10 @@ def as_argument(x: Any) -> Array:
             aval, layout, device = _hosted[x.shape, x.dtype, config.x64]
         except KeyError:
             return _first_of_its_type(x)
-        return wrap(jaxlib_api.put_pieces(aval, layout, [x], device), aval)
+        made = Array()  # inlined from `wrap`, since it comes before each program
+        made._buf = jaxlib_api.put_pieces(aval, layout, [x], device)
+        made.aval = made.key = aval
+        return made
     if kind in WEAK:
         aval = WEAK[kind]
         key = number_key(x), aval
