@@ -213,6 +213,8 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
             bufs = [*map(_buffer_of, leaves)]
         except (KeyError, AttributeError, TypeError, ValueError, SystemError, RecursionError):
             return slow(args, kwargs)
+        for i in donated:
+            leaves[i]._buf._npy_value = False  # see `Array.__array_struct__`
         try:
             outs = run(bufs).consume_with_handlers(handlers)
         except jaxlib_api.RuntimeFailure as e:
@@ -370,7 +372,9 @@ def _hosted(call: PerformedCall, perform: Perform) -> Callable[..., Any]:
         ):
             assert compiled.direct is not None  # or it were not hostable
             executable, outs, read = compiled.direct
-            build = compiled.build or builder(LEAF, outs)
+            build = compiled.build
+            if build is None and outs[0].aval.physical is not outs[0]:
+                build = builder(LEAF, outs)
             kept = [read is None or i in read for i in range(len(values))]
             fast = jaxlib_api.hosted_entry(executable, default_place()[0], kept, outs, build)
         return results, fast, False
