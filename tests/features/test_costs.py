@@ -86,6 +86,35 @@ def test_python_calls_for_an_operation(stage):
     assert (many - few) / 400 <= most
 
 
+D = pnp.asarray(np.ones((2, 3), F32))
+KEY = plait.random.key(0)
+ADDED = plait.jit(lambda x: x + 1)
+SUMMED = plait.jit(lambda x, y: x + y)
+DONATED = plait.jit(lambda x: x + 1, donate_argnums=0)
+SHORT = {  # a call on small arrays, and how many functions of Python run
+    "a jitted function": (lambda: ADDED(D), 1),
+    "a donated argument": (None, 2),
+    "numpy arguments": (lambda: SUMMED(ROWS, ROWS), 2),
+    "a result read by numpy": (lambda: np.asarray(ADDED(D)), 2),
+    "an array read again": (lambda: np.asarray(D), 1),
+    "an operation": (lambda: pnp.sin(D), 2),
+    "a product": (lambda: D @ D.T, 3),
+    "where": (lambda: pnp.where(D > 0, D, 0.0), 7),
+    "normal": (lambda: plait.random.normal(KEY, (4,)), 9),
+}
+
+
+@pytest.mark.parametrize("what", SHORT)
+def test_python_calls_for_a_short_call(what):
+    run, most = SHORT[what]
+    if what == "a donated argument":  # which is gone after the call
+        given = iter([pnp.asarray(ROWS) for _ in range(9)])
+        run = lambda: DONATED(next(given))
+    for _ in range(4):
+        run()
+    assert calls(run) <= most
+
+
 # ---- piles -------------------------------------------------------------------------------------
 
 LENGTHS = np.random.default_rng(0).integers(0, 100, 16)

@@ -39,9 +39,7 @@ __all__ = [
 _NUMPY = frozenset([np.ndarray])
 _ARRAYS = frozenset([np.ndarray, Array])
 _dtype, _shape = attrgetter("dtype"), attrgetter("shape")
-_ALWAYS_AS_STORED = frozenset(
-    map(np.dtype, "bool int8 int16 int32 uint8 uint16 uint32 float16 float32 complex64".split())
-)
+_ALWAYS_AS_STORED = frozenset(map(np.dtype, ["?", *"bhiBHI", *"efF"]))
 """Dtypes of which arrays have numpy arrays as they are, whatever the settings are."""
 
 
@@ -76,9 +74,7 @@ def _value(x: Any) -> Any:
 
 def _is_as_stored(dtype: np.dtype) -> bool:
     """Return whether arrays have numpy arrays of this dtype as they are."""
-    return dtype in _ALWAYS_AS_STORED or (
-        dtype.kind in "biufc" and canonical(dtype) == dtype
-    )
+    return dtype in _ALWAYS_AS_STORED or (dtype.kind in "biufc" and canonical(dtype) == dtype)
 
 
 def type_of(x: Any) -> Aval:

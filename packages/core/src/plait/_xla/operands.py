@@ -45,6 +45,21 @@ def number_buffer(v: complex, dtype: np.dtype) -> Any:
     return buf
 
 
+def operand_buffer(x: float) -> Any:
+    """Return the buffer of an int or a float, of its weak dtype; OverflowError if it is too
+    large."""
+    kind = x.__class__
+    dtype = WEAK[kind].dtype
+    if kind is float:
+        key: Any = kind, bits_of(x), dtype
+    else:
+        if kind is int and dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
+            raise OverflowError
+        key = kind, x, dtype
+    found = _scalars.get(key)  # as in `number_buffer`, to save a call
+    return number_buffer(x, dtype) if found is None else found
+
+
 def _scalar(v, dtype: Any):
     if category(dtype) == OPAQUE:
         return put(np.full(dtype.shape, v, dtype.words), Aval((), dtype))
