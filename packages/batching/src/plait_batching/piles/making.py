@@ -40,7 +40,7 @@ _NUMPY = frozenset([np.ndarray])
 _ARRAYS = frozenset([np.ndarray, Array])
 _dtype, _shape = attrgetter("dtype"), attrgetter("shape")
 _ALWAYS_AS_STORED = frozenset(map(np.dtype, ["?", *"bhiBHI", *"efF"]))
-"""Dtypes of which arrays have numpy arrays as they are, whatever the settings are."""
+"""Dtypes in which arrays keep the elements of numpy as they are, whatever the settings are."""
 
 
 def whole_number(n: Any) -> int | None:
@@ -92,7 +92,7 @@ def type_along(x: Any, axis: int, d: Dim) -> Aval:
 
 @lru_cache(maxsize=1024)
 def _type_named(sizes: tuple[int | str, ...], dtype: np.dtype) -> Aval:
-    """Return a type of which some sizes are given by name."""
+    """Return a type; some of its sizes are given by name."""
     return Aval(tuple([named(n) if n.__class__ is str else n for n in sizes]), dtype)
 
 

@@ -119,7 +119,7 @@ class Array(Value):
         Without it numpy looks twice for a missing attribute before `__array__`, which takes longer
         than to read the elements.  From the second reading on, the buffer keeps numpy's view (True
         in its place marks the first one).  While there is a view, no program can write to the
-        memory: whoever donates a buffer sets `_npy_value` to False before.
+        memory: a call that donates a buffer sets `_npy_value` to False before.
         """
         kept: Any = None
         if not config.guarded:
