@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait._core.array import wrap
+from plait._core.array import laid, wrap
 from plait._jit.roles import donated_leaves, role
-from plait.errors import ArgumentError, DeletedArrayError
+from plait.errors import ArgumentError, DeletedArrayError, TypeRule
 
 pnp = plait.numpy
 
@@ -247,6 +247,16 @@ def test_memory_that_is_gone_is_not_read_through_a_kept_view(end):
     for read in (np.asarray, lambda x: x.numpy(), lambda x: x + 1):
         with pytest.raises(DeletedArrayError, match="donated or deleted"):
             read(x)
+
+
+def test_a_kept_view_of_words_does_not_make_keys_numbers():
+    """They share their memory."""
+    key = plait.random.key(0)
+    words = laid(key)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(words), [0, 0])
+    with pytest.raises(TypeRule, match="not a number"):
+        np.asarray(key)
 
 
 def test_each_reading_has_an_array_of_its_own():

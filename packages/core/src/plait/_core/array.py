@@ -124,8 +124,14 @@ class Array(Value):
         kept: Any = None
         if not config.guarded:
             try:
-                kept = self._buf._npy_value
-                if kept.__class__ is np.ndarray and not self._buf.is_deleted():
+                buf = self._buf
+                kept = buf._npy_value
+                # Keys have the buffer of their words, whose view is none of keys.
+                if (
+                    kept.__class__ is np.ndarray
+                    and kept.dtype is self.aval.dtype
+                    and not buf.is_deleted()
+                ):
                     return kept.__array_struct__
             except AttributeError:  # the array was deleted
                 pass
