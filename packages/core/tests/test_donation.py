@@ -1,13 +1,15 @@
 """Donated arguments: they are gone afterwards, whoever could use their memory."""
 
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 import plait
+from plait._core.array import laid, wrap
 from plait._jit.roles import donated_leaves, role
-from plait.errors import ArgumentError
+from plait.errors import ArgumentError, DeletedArrayError, TypeRule
 
 pnp = plait.numpy
 
@@ -166,3 +168,99 @@ def test_inside_a_traced_function_nothing_is_donated():
     b = ones(3)
     assert none_of(lambda: plait.jit(lambda x: inner(x) + x)(b))[0].item() == 2
     assert not b.is_deleted()
+
+
+# ---- arrays that numpy has read ------------------------------------------------------------------
+
+
+def of_many_leaves(ahead):
+    """A step whose arguments are too many for a generated function."""
+    step = plait.jit(lambda xs: [x * 2 for x in xs], donate_argnums=0)
+    others = [ones(3) for _ in range(200)]
+    if ahead:
+        step = step.lower([ones(1000), *others]).compile()
+
+    def run(x):
+        y, *others[:] = step([x, *others])
+        return y
+
+    return run
+
+
+STEPS = {
+    "one array": lambda: plait.jit(lambda x: x * 2, donate_argnums=0),
+    "a tree": lambda: (
+        lambda step: lambda x: step({"x": x, "y": ones(3)})["x"]
+    )(plait.jit(lambda t: {"x": t["x"] * 2, "y": t["y"]}, donate_argnums=0)),
+    "many leaves": lambda: of_many_leaves(False),
+    "beside numpy": lambda: (lambda step: lambda x: step(x, np.ones(3, np.float32)))(
+        plait.jit(lambda x, y: x * 2 + y.sum() - 3, donate_argnums=0)
+    ),
+    "an executable": lambda: plait.jit(lambda x: x * 2, donate_argnums=0)
+    .lower(ones(1000))
+    .compile(),
+    "an executable of many leaves": lambda: of_many_leaves(True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_reading_an_array_does_not_keep_its_memory_from_being_donated(name):
+    """Numpy's view of an array is kept for the next reading, but only until it is donated."""
+    step, x = STEPS[name](), ones(1000)
+    places = set()
+    for k in range(6):
+        for _ in range(2):
+            np.testing.assert_array_equal(np.asarray(x), np.full(1000, 2.0**k))
+        places.add(x.unsafe_buffer_pointer())
+        before, x = x, step(x)
+        for read in (np.asarray, np.sum, lambda x: x.numpy()):
+            with pytest.raises(DeletedArrayError, match="donated or deleted"):
+                read(before)
+    assert len(places) == 1
+
+
+def test_a_view_that_the_user_keeps_survives_donation():
+    step, x = plait.jit(lambda x: x * 2, donate_argnums=0), ones(1000)
+    for _ in range(2):
+        view = np.asarray(x)
+    y = step(x)
+    np.testing.assert_array_equal(y, np.full(1000, 2))
+    np.testing.assert_array_equal(view, np.ones(1000))
+    assert not view.flags.writeable
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        view.flags.writeable = True
+
+
+@pytest.mark.parametrize("end", ["donated", "deleted"])
+def test_memory_that_is_gone_is_not_read_through_a_kept_view(end):
+    """Two arrays share it, and the other one was donated or deleted."""
+    x = ones(1000)
+    for _ in range(2):
+        np.asarray(x)
+    view = weakref.ref(x.buffer()._npy_value)
+    other = wrap(x.buffer(), x.key)
+    if end == "donated":
+        plait.jit(lambda x: x * 2, donate_argnums=0)(other)
+    else:
+        other.delete()
+    assert view() is None
+    for read in (np.asarray, lambda x: x.numpy(), lambda x: x + 1):
+        with pytest.raises(DeletedArrayError, match="donated or deleted"):
+            read(x)
+
+
+def test_a_kept_view_of_words_does_not_make_keys_numbers():
+    """They share their memory."""
+    key = plait.random.key(0)
+    words = laid(key)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(words), [0, 0])
+    with pytest.raises(TypeRule, match="not a number"):
+        np.asarray(key)
+
+
+def test_each_reading_has_an_array_of_its_own():
+    x = ones(6)
+    first = np.asarray(x)
+    first.shape = 2, 3
+    assert np.asarray(x).shape == x.numpy().shape == (6,)

@@ -94,6 +94,15 @@ def test_implicit_transfers(made, way, name):
     implicit[name](*made)
 
 
+def test_an_array_that_was_read_is_refused_like_others():
+    x = pnp.ones(3)
+    for _ in range(2):
+        np.asarray(x)
+    with plait.transfer_guard("disallow"), pytest.raises(TransferError, match="read on the host"):
+        np.asarray(x)
+    np.testing.assert_array_equal(np.asarray(x), np.ones(3))
+
+
 def test_device_get_is_explicit(made):
     f, x = made
     with plait.transfer_guard("disallow"):

@@ -24,7 +24,7 @@ from ._base.errors import (
     TreeMismatch,
     TypeRule,
 )
-from ._base.freezing import PLAIN, bare, exact, freeze
+from ._base.freezing import PLAIN, Exact, bare, exact, freeze
 from ._base.guarded import guarded_map, guarded_nodes, visible_leaves
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.lazy import advise as _advise
@@ -249,6 +249,8 @@ def register(
 
 
 _registered: "set[type]" = set()
+_AS_THEY_ARE = frozenset((*PLAIN, Exact))
+"""Classes of static parts that need no wrapper."""
 
 
 def is_named_tuple(cls: type) -> bool:
@@ -270,7 +272,7 @@ def register_with_keys(
     # jaxlib compares the static parts of structures by ==, for which 1, True and 1.0 are equal.
     def exactly(x: object):
         kids, static = to_children(x)
-        return kids, static if static.__class__ in PLAIN else exact(static)
+        return kids, static if static.__class__ in _AS_THEY_ARE else exact(static)
 
     def exactly_with_keys(x: object):
         kids, static = with_keys(x)

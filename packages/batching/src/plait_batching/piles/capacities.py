@@ -81,16 +81,27 @@ def rounded(n: int, per_octave: int, least: int) -> Any:
     A symbolic size is its own capacity.  Few capacities mean few compiled programs; eight per
     octave waste 6 % on average.
     """
-    if n.__class__ is Dim:
-        return n
+    return n if n.__class__ is Dim else _rounded(n, per_octave, least)
+
+
+@lru_cache(maxsize=1 << 14)
+def _rounded(n: int, per_octave: int, least: int) -> int:
+    """Do as `rounded`, for an int; a stream of batches asks for few different ones."""
     if n <= least:
         return least
     unit = max(1, (1 << (int(n - 1).bit_length() - 1)) // per_octave)
     return -(-n // unit) * unit
 
 
+_FEW = 64
+"""The most lengths that Python sums faster than numpy, whose functions take a microsecond each."""
+
+
 def sums_of(lengths: np.ndarray) -> tuple[int, int]:
     """Return the rows of all examples together, and those of the longest."""
+    if lengths.ndim == 1 and len(lengths) <= _FEW:
+        own = lengths.tolist()
+        return sum(own), max(own, default=0)
     # The functions themselves: methods of arrays call them through Python.
     return int(np.add.reduce(lengths, None, np.int64)), int(
         np.maximum.reduce(lengths, None, initial=0)
@@ -99,11 +110,16 @@ def sums_of(lengths: np.ndarray) -> tuple[int, int]:
 
 def size_of_lengths(name: str, lengths: np.ndarray, sums: tuple[int, int] | None = None) -> Size:
     """Return the capacities for these lengths, whose `sums_of` may be known already."""
-    total, most = sums or sums_of(lengths)
-    # A sum of products of int64, since a product may not fit in 32 bits.
-    tiles = (lengths.astype(np.int64) + (TILE - 1)) // TILE
-    squares = int(np.dot(tiles, tiles))
-    return Size(name, rounded(total, 8, 64), rounded(most, 1, 8), rounded(squares, 1, 4))
+    if len(lengths) <= _FEW:
+        own = lengths.tolist()
+        total, most = sums or (sum(own), max(own, default=0))
+        squares = sum([(-(-n // TILE)) ** 2 for n in own])
+    else:
+        total, most = sums or sums_of(lengths)
+        # A sum of products of int64, since a product may not fit in 32 bits.
+        tiles = (lengths.astype(np.int64) + (TILE - 1)) // TILE
+        squares = int(np.dot(tiles, tiles))
+    return Size(name, _rounded(total, 8, 64), _rounded(most, 1, 8), _rounded(squares, 1, 4))
 
 
 PRESENCE = "there"
@@ -156,6 +172,8 @@ class Capacities:
         self._axes: dict[Aval, tuple[int, ...]] = {}
         self.laid_out: dict[tuple[Aval, str], Aval] = {}
         """Types on the device, by (type of an example, layout); see `operation.layout`."""
+        self.on_host: dict[Aval, tuple[str, tuple[int, ...], tuple[int, ...]]] = {}
+        """Where numpy writes rows, by the type of an example; see `on_host.laid_out`."""
 
     def axes(self, aval: Aval) -> tuple[int, ...]:
         """Return the ragged axes of a type."""

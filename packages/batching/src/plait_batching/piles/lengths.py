@@ -7,8 +7,9 @@ lengths are compared by identity.
 import operator
 from collections.abc import Hashable, Sequence
 from functools import reduce
+from threading import RLock
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -29,7 +30,30 @@ __all__ = [
     "with_empty",
 ]  # fmt: skip
 
-_vectors: "WeakValueDictionary[Hashable, Array]" = WeakValueDictionary()
+_vectors: "dict[Hashable, ReferenceType[Array]]" = {}
+"""The canonical arrays of lengths, held weakly.  Each batch makes one, and `WeakValueDictionary`
+would call Python four times for it."""
+_keeping = RLock()  # a collection in the same thread may forget an array while another is kept
+
+
+def _kept(key: Hashable) -> Array | None:
+    """Return the array that is kept by a key, unless it was deleted."""
+    found = _vectors.get(key)
+    n = None if found is None else found()
+    return None if n is None or n.is_deleted() else n
+
+
+def _keep(key: Hashable, n: Array) -> Array:
+    """Keep an array by a key for as long as it lives, and return it."""
+
+    def forget(dead: "ReferenceType[Array]") -> None:
+        with _keeping:
+            if _vectors.get(key) is dead:
+                del _vectors[key]
+
+    with _keeping:
+        _vectors[key] = ref(n, forget)
+    return n
 
 
 def checked(lengths: object) -> tuple[Any, tuple[int, int] | None]:
@@ -70,7 +94,7 @@ def _sums_of_lengths(n: np.ndarray) -> tuple[int, int]:
     # Without signs negative ones are the greatest, so one reduction finds both.
     whole = n if n.dtype.isnative else n.astype(n.dtype.newbyteorder("="))
     total, most = sums_of(whole.view(_UNSIGNED[n.dtype.itemsize]))
-    if n.dtype.kind == "i" and most > np.iinfo(n.dtype).max:
+    if n.dtype.kind == "i" and most >= 1 << (8 * n.dtype.itemsize - 1):
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
     if most > _MOST:
         raise ArgumentError(f"a length is {most}", fix=f"give lengths of at most {_MOST} rows")
@@ -91,10 +115,8 @@ def one_of(n: AnyArray) -> Any:
     values = np.asarray(n).tobytes()
     is_plain = n.key is n.aval and n.ndim == 1 and n.dtype == np.int32  # as in `array_of`
     key = values if is_plain else (values, n.key)
-    found = _vectors.get(key)
-    if found is None or found.is_deleted():
-        found = _vectors[key] = n
-    return found
+    found = _kept(key)
+    return _keep(key, n) if found is None else found
 
 
 def array_of(n: np.ndarray) -> Array:
@@ -102,10 +124,8 @@ def array_of(n: np.ndarray) -> Array:
 
     Nothing is copied to a device if there is one already."""
     key = n.tobytes()
-    found = _vectors.get(key)
-    if found is None or found.is_deleted():
-        found = _vectors[key] = as_argument(n)
-    return found
+    found = _kept(key)
+    return _keep(key, as_argument(n)) if found is None else found
 
 
 def size_of(
@@ -138,7 +158,9 @@ def with_empty(n: Any, policy: Capacities | None) -> Any:
     more = 0 if policy is None else policy.missing(n.shape[0])
     if isinstance(n, Tracer):
         return pnp.pad(n, (0, more)) if more else n
-    return array_of(filled_up(n, more)) if more or n.__class__ is np.ndarray else n
+    if more:
+        n = filled_up(n, more)
+    return array_of(n) if n.__class__ is np.ndarray else n
 
 
 def filled_up(n: Any, more: int) -> np.ndarray:

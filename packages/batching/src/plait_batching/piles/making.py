@@ -39,6 +39,8 @@ __all__ = [
 _NUMPY = frozenset([np.ndarray])
 _ARRAYS = frozenset([np.ndarray, Array])
 _dtype, _shape = attrgetter("dtype"), attrgetter("shape")
+_ALWAYS_AS_STORED = frozenset(map(np.dtype, ["?", *"bhiBHI", *"efF"]))
+"""Dtypes in which arrays keep the elements of numpy as they are, whatever the settings are."""
 
 
 def whole_number(n: Any) -> int | None:
@@ -72,7 +74,7 @@ def _value(x: Any) -> Any:
 
 def _is_as_stored(dtype: np.dtype) -> bool:
     """Return whether arrays have numpy arrays of this dtype as they are."""
-    return dtype.kind in "biufc" and canonical(dtype) == dtype
+    return dtype in _ALWAYS_AS_STORED or (dtype.kind in "biufc" and canonical(dtype) == dtype)
 
 
 def type_of(x: Any) -> Aval:
@@ -86,6 +88,12 @@ def type_along(x: Any, axis: int, d: Dim) -> Aval:
     if x.__class__ is np.ndarray:
         return _type(before, d, after, x.dtype)
     return x.aval.with_shape((*before, d, *after))
+
+
+@lru_cache(maxsize=1024)
+def _type_named(sizes: tuple[int | str, ...], dtype: np.dtype) -> Aval:
+    """Return a type; some of its sizes are given by name."""
+    return Aval(tuple([named(n) if n.__class__ is str else n for n in sizes]), dtype)
 
 
 @lru_cache(maxsize=1024)
@@ -146,7 +154,7 @@ def from_elements(
             fix="give an element, or make it of an array: Pile(data, lengths)",
         )
     if _ARRAYS.issuperset(map(type, elements)):
-        return _of_columns(kind, [elements], [axes], lambda types: LEAF, policy)
+        return _of_columns(kind, [elements], [axes], LEAF, policy)
     if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
         return _of_piles(kind, elements, axes, policy)
     trees = [flatten(e, _is_numbers) for e in elements]
@@ -161,14 +169,14 @@ def from_elements(
     if not tree.num_leaves:
         raise ShapeError("the elements of a pile have no arrays", fix="give arrays")
     columns = list(zip(*[leaves for leaves, _ in trees], strict=True))
-    return _of_columns(kind, columns, [axes] * len(columns), lambda types: tree, policy)
+    return _of_columns(kind, columns, [axes] * len(columns), tree, policy)
 
 
 def _of_columns(
     kind: type,
     columns: Sequence[Sequence],
     axes: Sequence[tuple],
-    tree_of: Callable[[list], Any],
+    tree: TreeDef | Callable[[list], TreeDef],
     policy: Capacities | None,
     first: int = 0,
     labels: Sequence[Any] | None = None,
@@ -176,66 +184,76 @@ def _of_columns(
     """Return the pile of elements with these leaves, which differ in size along these axes.
 
     Args:
-      tree_of: returns the structure of an element, given the types of its leaves.
+      tree: the structure of an element, or a function that returns it, given the types of its
+        leaves.
       first: the number of the first named size.
       labels: for each column, the purpose of its lengths; only equal lengths of one purpose have
         one name, so that elements have types that do not depend on their lengths.
     """
     vectors: list[np.ndarray] = []  # the lengths of each name
     purposes: list[Any] = []
-    types, leaves = [], []
-    made = [_numbers(column) for column in columns]
+    types, sizes, leaves = [], [], []
+    made = [*map(_numbers, columns)]
     labels = [None] * len(made) if labels is None else labels
-    for (column, opaque), own, label in zip(made, axes, labels, strict=True):
+    for (column, dtype, opaque), own, label in zip(made, axes, labels, strict=True):
         if opaque is not None:
-            own = [a - len(opaque.shape) * (a < 0) for a in own]
-        types.append(_element_type(column, tuple(own), vectors, purposes, label, first))
+            own = tuple([a - len(opaque.shape) * (a < 0) for a in own])
+        types.append(_element_type(column, dtype, own, vectors, purposes, label, first))
     more = 0 if policy is None else policy.missing(len(columns[0]))
     if more:
         vectors = [filled_up(v, more) for v in vectors]
-    names = [f"n{first + i}" for i in range(len(vectors))]
-    sizes = tuple([size_of(k, v, 0, 0, policy) for k, v in zip(names, vectors, strict=True)])
-    count, tree = len(columns[0]) + more, tree_of(types)
-    caps = capacities_of(sizes, count)
-    for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
+    for i, v in enumerate(vectors, first):
+        sizes.append(size_of(f"n{i}", v, 0, 0, policy))
+    count = len(columns[0]) + more
+    if callable(tree):
+        tree = tree(types)
+    caps = capacities_of(tuple(sizes), count)
+    for i, ((column, _, opaque), t) in enumerate(zip(made, types, strict=True)):
         leaf: Any = on_device(laid_out(column, t, caps, count))
         if opaque is not None:
             leaf = wrap(leaf, opaque)
             types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
         leaves.append(leaf)
-    lengths = [array_of(v) for v in vectors]
-    return kind._of(leaves, lengths, types, sizes, tree, count)
+    return kind._of(leaves, [*map(array_of, vectors)], types, sizes, tree, count)
 
 
-def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
-    """Return the elements as numpy arrays; for keys, (the words of each, their dtype)."""
+def _numbers(column: Sequence) -> tuple[list[np.ndarray], np.dtype, Opaque | None]:
+    """Return (elements as numpy arrays, their common dtype, None); of keys, (the words of each,
+    their dtype, the dtype of the keys)."""
     if _NUMPY.issuperset(map(type, column)):
-        return _on_host(column), None
+        # Numpy arrays are converted here as the Arrays made of them would be read: a copy of each
+        # to the device and back would take most of the time in which a pile is made.
+        dtypes = {*map(_dtype, column)}
+        if len(dtypes) == 1:
+            (dtype,) = dtypes
+            if _is_as_stored(dtype):
+                return [*column], dtype, None
+        return *_common(list(map(_on_host, column))), None
     dtypes: set[Any] = {
         x.dtype for x in column if isinstance(x, Array) and x.dtype.__class__ is Opaque
     }
     if not dtypes:
-        return [np.asarray(as_value(_array(x))) for x in column], None
+        return *_common([np.asarray(as_value(_array(x))) for x in column]), None
     (opaque, *others) = dtypes
     if others or not all(isinstance(x, Array) and x.dtype == opaque for x in column):
         raise OperandTypeError(
             "elements of a pile have one dtype, and some are keys of another kind, or numbers",
             fix="make a pile for each dtype",
         )
-    return [np.asarray(unwrap(x)) for x in column], opaque
+    return *_common([np.asarray(unwrap(x)) for x in column]), opaque
 
 
-def _on_host(column: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return numpy arrays as the Arrays made of them would be read.
-
-    They are converted here: a copy of each to the device and back would take most of the time in
-    which a pile is made."""
+def _common(column: list[np.ndarray]) -> tuple[list[np.ndarray], np.dtype]:
+    """Return numpy arrays, and the dtype that holds the numbers of all."""
     dtypes = {*map(_dtype, column)}
-    if any(d.kind not in "biufc" for d in dtypes):
-        return [np.asarray(as_value(x)) for x in column]
-    if all(map(_is_as_stored, dtypes)):
-        return [*column]
-    return [x.astype(canonical(x.dtype)) for x in column]
+    return column, dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
+
+
+def _on_host(x: np.ndarray) -> np.ndarray:
+    """Return a numpy array as the Array made of it would be read."""
+    if x.dtype.kind not in "biufc":
+        return np.asarray(as_value(x))
+    return x if _is_as_stored(x.dtype) else x.astype(canonical(x.dtype))
 
 
 def _of_piles(kind: Any, elements: list, axes: tuple[int, ...], policy: Capacities | None) -> Any:
@@ -329,8 +347,15 @@ def _is_numbers(x: object) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
+def _ragged(axes: tuple[int, ...], rank: int) -> frozenset[int]:
+    """Return the axes of arrays of a rank that are among `axes`, counted from the front."""
+    return frozenset([a % rank for a in axes if -rank <= a < rank])
+
+
 def _element_type(
     column: list,
+    dtype: np.dtype,
     axes: tuple[int, ...],
     vectors: list,
     purposes: list,
@@ -340,16 +365,19 @@ def _element_type(
     shapes = [*map(_shape, column)]
     first = shapes[0]
     rank = len(first)
-    ragged = {a % rank for a in axes if -rank <= a < rank}
+    ragged = _ragged(axes, rank)
     if len(ragged) != len(axes):
         raise ShapeError(
             f"elements of shape {first} have no axes {axes}",
             fix="say by axis= along which axes sizes differ",
         )
-    shape: list[Any] = []
-    alike = len({*map(len, shapes)}) == 1
-    for a, found in enumerate(zip(*shapes) if alike else [None] * rank):
-        if found is None or (a not in ragged and len({*found}) > 1):
+    shape: list[int | str] = []
+    try:
+        sizes: list[Any] = [*zip(*shapes, strict=True)]
+    except ValueError:
+        sizes = [None] * rank
+    for a, found in enumerate(sizes):
+        if found is None or (a not in ragged and found.count(found[0]) < len(found)):
             raise ShapeError(
                 f"elements of shapes {sorted(set(shapes))} differ elsewhere than "
                 f"along axes {tuple(sorted(ragged))}",
@@ -365,6 +393,5 @@ def _element_type(
         if i == len(vectors):
             vectors.append(v)
             purposes.append(label)
-        shape.append(named(f"n{named_from + i}"))
-    dtypes = {*map(_dtype, column)}
-    return Aval(tuple(shape), dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes))
+        shape.append(f"n{named_from + i}")
+    return _type_named(tuple(shape), dtype)

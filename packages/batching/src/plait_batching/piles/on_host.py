@@ -96,13 +96,16 @@ def _tiles(shape: Sequence[int], axes: tuple[int, ...]) -> list[tuple[int, tuple
 
 def laid_out(column: Any, t: Aval, caps: Capacities, count: int) -> np.ndarray[Any, Any]:
     """Return the elements in the layout of their type, in memory for `on_device`."""
-    axes = ragged_axes(t.shape, caps.named)
-    how = place(t, caps, False)
-    out = new_rows(layout(t, caps, how).shape, t.dtype)
+    spot = caps.on_host.get(t)
+    if spot is None:
+        how = place(t, caps, False)
+        spot = caps.on_host[t] = how, caps.axes(t), layout(t, caps, how).shape
+    how, axes, shape = spot
+    out = new_rows(shape, t.dtype)
     if how == FLAT and column:
         (a,) = axes
         before = (slice(None),) * a
-        end = sum([x.shape[a] for x in column])
+        end = sum([x.shape[a] for x in column] if a else map(len, column))
         np.concatenate(column, a, out=out[(*before, slice(end))], casting="unsafe")
         out[(*before, slice(end, None))] = 0
         return out

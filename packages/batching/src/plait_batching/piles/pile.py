@@ -149,7 +149,8 @@ class Pile(PilePacking):
                 hold_lengths(n, policy.longest)
         else:
             sums = sums or sums_of(np.asarray(given))
-            size = size_of("n0", n, have, have, policy, sums)
+            # Without a policy no length was added, and those of numpy need not be read again.
+            size = size_of("n0", given if policy is None else n, have, have, policy, sums)
             if sums[0] > have:
                 raise ShapeError(
                     f"lengths of {sums[0]} rows in all, and there are {have}",
@@ -222,13 +223,19 @@ class Pile(PilePacking):
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]])
         Pile([[1. 2.], [3.]], f32[n0])
         """
-        if not isinstance(elements, Iterable) or isinstance(elements, str | bytes | dict):
+        if elements.__class__ is not list and (
+            not isinstance(elements, Iterable) or isinstance(elements, str | bytes | dict)
+        ):
             raise ArgumentError(
                 f"the elements of a pile are {shown(elements)}", fix="give a list of arrays"
             )
-        axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
-        p = from_elements(cls, list(elements), tuple([axis_number(a) for a in axes]), policy)
+        if axis.__class__ is int:
+            axes: tuple[Any, ...] = (axis,)
+        else:
+            axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+            axes = tuple(map(axis_number, axes))
+        p = from_elements(cls, list(elements), axes, policy)
         if facts is not None:
             for s, n in zip(p._sizes, p._lengths, strict=True):
                 facts.hold(np.asarray(n)[: examples_in([s], {s.name: n})])

@@ -426,6 +426,10 @@ def share_piece(aval: object, layout_: object, pieces: list[np.ndarray], devices
     return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
 
 
+Buffer: Any = _jax.ArrayImpl
+"""The class of buffers."""
+
+
 def assembled(aval: object, layout_: object, pieces: list[Any]):
     """Return the buffer that consists of buffers on one device each, without copying them."""
     return _jax.ArrayImpl(aval, layout_, pieces, True, True)
@@ -762,15 +766,16 @@ def hosted_entry(
     layout_: object,
     kept: list[bool],
     keys: list[Any],
-    build: Callable[[list[Any]], Any],
+    build: Callable[[list[Any]], Any] | None,
 ) -> Any:
     """Return the entry from which jaxlib runs an executable; `kept` says of each operand whether
-    the executable takes it, and `build` makes the results from their buffers."""
+    the executable takes it, and `build` makes the results from their buffers.  Without `build` the
+    call returns the buffer of its only result, whose `aval` is that of its key."""
     registry, _ = _hosting()
     n, m = sum(kept), len(keys)
     return _Hosted(
         executable,
-        registry.flatten(_Built(build, m))[1],
+        registry.flatten(0 if build is None else _Built(build, m))[1],
         [layout_] * n,
         [layout_] * m,
         [k.aval.physical for k in keys],

@@ -117,11 +117,43 @@ class Array(Value):
         """The interface by which numpy reads elements in place; dtypes that numpy lacks have none.
 
         Without it numpy looks twice for a missing attribute before `__array__`, which takes longer
-        than to read the elements."""
+        than to read the elements.  From the second reading on, the buffer keeps numpy's view (True
+        in its place marks the first one).  While there is a view, no program can write to the
+        memory: a call that donates a buffer sets `_npy_value` to False before.
+        """
+        kept: Any = None
+        if not config.guarded:
+            try:
+                buf = self._buf
+                kept = buf._npy_value
+                # Keys have the buffer of their words, whose view is none of keys.
+                if (
+                    kept.__class__ is np.ndarray
+                    and kept.dtype is self.aval.dtype
+                    and not buf.is_deleted()
+                ):
+                    return kept.__array_struct__
+            except AttributeError:  # the array was deleted
+                pass
         if self.aval.dtype.isbuiltin != 1 or self.aval.category in _NOT_NUMBERS:
             raise AttributeError("__array_struct__")
         try:
-            return _elements(self).__array_struct__
+            if config.guarded or member_here:
+                return _elements(self).__array_struct__
+            try:
+                # As in `get`, without the calls.
+                buf = self._buf
+                if kept is True:
+                    view, copied = buf._single_device_array_to_np_array_did_copy()
+                    if not copied:
+                        view.flags.writeable = False
+                        buf._npy_value = view
+                else:
+                    view = np.asarray(memoryview(buf))
+                    buf._npy_value = True
+                return view.__array_struct__
+            except Exception:  # it is elsewhere, in pieces, deleted or failed
+                return _elements(self).__array_struct__
         except BaseException as e:
             leaving(e)
             raise
@@ -197,6 +229,7 @@ class Array(Value):
     def delete(self) -> None:
         """Free the memory now: every later use but another `delete` raises DeletedArrayError."""
         if not self.is_deleted():
+            self._buf._npy_value = False
             self._buf.delete()
             del self._buf
 

@@ -185,7 +185,7 @@ def _parted(tree: object) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
     """Return (key of the structure, parts, for each part with capacities its leaves and structure).
 
     The key holds static parts, which hashes of structures leave out."""
-    parts, around = flatten(tree, _holds_capacities)
+    parts, around = _children(tree, _holds_capacities)
     key: list[Any] = [around]
     inside: list[Any] = []
     for x in parts:

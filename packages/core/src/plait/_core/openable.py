@@ -53,17 +53,21 @@ class Openable:
     Args:
         told: the name of the function that registers a class, for messages: "register_jittable";
           see `registered_by`.
+
+    Attributes:
+        ways: how values of each class are taken apart; without any, calls need not look for them.
     """
 
-    __slots__ = ("_ways", "told")
+    __slots__ = ("told", "ways")
     told: str
+    ways: dict[type, _Way]
 
     def __init__(self, told: str):
         self.told = told
-        self._ways: dict[type, _Way] = {}
+        self.ways = {}
 
     def __contains__(self, cls: object) -> bool:
-        return cls in self._ways
+        return cls in self.ways
 
     def register(
         self,
@@ -82,7 +86,7 @@ class Openable:
         """
         if not isinstance(cls, type):
             raise ArgumentError(f"{self.told}: {cls!r} is not a class", fix="pass a class")
-        if cls in self._ways:
+        if cls in self.ways:
             raise RegistrationError(
                 f"{self.told} was told of {cls.__qualname__} already",
                 fix=f"register it once, or un{self.told} it first",
@@ -96,11 +100,11 @@ class Openable:
                 )
         taken = to_parts if to_parts is not None else (lambda x: x.to_parts())
         made = from_parts if from_parts is not None else cls.from_parts  # type: ignore[attr-defined]
-        self._ways[cls] = _Way(cls, taken, made)
+        self.ways[cls] = _Way(cls, taken, made)
 
     def unregister(self, cls: type) -> None:
         """Take back `register`; raise RegistrationError if the class is not registered."""
-        if self._ways.pop(cls, None) is None:
+        if self.ways.pop(cls, None) is None:
             raise RegistrationError(
                 f"{self.told} was not told of {getattr(cls, '__qualname__', cls)}",
                 fix="unregister a class once, after registering it",
@@ -112,15 +116,15 @@ class Openable:
         The structure of the returned tree unflattens to a tree of values: its new nodes are put
         together as the values they stand for.
         """
-        if not self._ways:
+        if not self.ways:
             return tree
-        leaves, kind = flatten(tree, lambda x: x.__class__ in self._ways)
-        if not any(x.__class__ in self._ways for x in leaves):
+        leaves, kind = flatten(tree, lambda x: x.__class__ in self.ways)
+        if not any(x.__class__ in self.ways for x in leaves):
             return tree
-        return kind.unflatten([self._open(x) if x.__class__ in self._ways else x for x in leaves])
+        return kind.unflatten([self._open(x) if x.__class__ in self.ways else x for x in leaves])
 
     def _open(self, x: object) -> _Opened:
-        way = self._ways[x.__class__]
+        way = self.ways[x.__class__]
         found = way.take_apart(x)
         if not isinstance(found, tuple) or len(found) != 2:
             raise ArgumentError(

@@ -94,7 +94,8 @@ def taker(
       form: the form.
       table: maps the dispatch keys of the leaves (or the only one) to (run, handlers, key, build).
         A static value counts as two keys, its class and itself.  For a form with `n` leaves, the
-        values are functions of buffers and numpy arrays.
+        values are functions of buffers and numpy arrays, which return the results, or the buffer of
+        the only one.
       slow: performs other calls.
       there: moves the leaves with the letter `p`, one function for each.
 
@@ -133,9 +134,11 @@ def _written(form: CallForm) -> Callable[..., Any] | None:
         # it is imported: from then on such calls take the general path.
         text.lines += ["if 'jax' in modules: raise KeyError", f"run = {found}"]
         run = [f"r = run({', '.join(bufs)})"]
+        after = _AFTER_HOSTED
     else:
         text.lines += [f"bufs = [{', '.join(bufs)}]", f"run, handlers, key, build = {found}"]
         run = ["outs = run(bufs).consume_with_handlers(handlers)"]
+        after = _AFTER
     # One `except` covers both the checks of the arguments and the look-up.  A call of another form,
     # a deleted array (which has no `_buf`) and an unknown type are all misses, and `slow` finds out
     # which.  The run stands outside of it: otherwise an error in a user's callback would run the
@@ -150,11 +153,17 @@ def _written(form: CallForm) -> Callable[..., Any] | None:
                 *_indented(*text.lines),
                 "except MISSES:",
                 *_indented("return slow(args, kwargs)"),
+                # No view of numpy may keep the program from writing to memory that it was given.
+                *[
+                    f"{x}._buf._npy_value = False"
+                    for x, leaf in zip(taken, form.leaves)
+                    if leaf in "do"
+                ],
                 "try:",
                 *_indented(*run),
                 "except RuntimeFailure as e:",
                 *_indented("raise failure(e, %s) from None" % ("()" if hosted else "bufs")),
-                *(() if hosted else _AFTER),
+                *after,
                 *[f"del {x}._buf" for x, leaf in zip(taken, form.leaves) if leaf == "d"],
                 "return r",
             ),
@@ -192,8 +201,16 @@ _AFTER = (
     "else:",
     "    r = build(outs)",
 )
+_AFTER_HOSTED = (
+    "if r.__class__ is Buffer:",
+    "    b = r",
+    "    r = A()",
+    "    r._buf = b",
+    "    r.aval = r.key = b.aval",
+)
 _SCOPE: dict[str, Any] = {
     "A": Array,
+    "Buffer": jaxlib_api.Buffer,
     "MISSES": Exception,  # comparisons of static values may raise any
     "RuntimeFailure": jaxlib_api.RuntimeFailure,
     "as_argument": as_argument,

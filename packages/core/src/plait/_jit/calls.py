@@ -174,6 +174,8 @@ def perform(
     bufs = [x._buf for x in values]
     if version.donated and len({*map(id, bufs)}) < len(bufs):
         _expect_given_once(version, bufs)
+    for i in version.donated:
+        bufs[i]._npy_value = False  # see `Array.__array_struct__`
     return run(found, bufs), found
 
 

@@ -10,6 +10,7 @@ setting that changes empties all tables.
 
 import sys
 from collections.abc import Callable, Collection, Hashable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -17,13 +18,13 @@ from numpy import ndarray
 from .._base import jaxlib_api
 from .._base.config import config
 from .._base.surroundings import Surroundings, around
-from .._core.array import Array, run_on, wrap
+from .._core.array import Array, failure, wrap
 from .._core.buffers import default_place
 from .._core.fitting import has_capacities, refitted
 from .._core.same_parts import alike, parts_that_may_be_one, pattern_of
 from .._types.avals import Key
 from .._xla.operands import as_argument, as_donated
-from ..tree import LEAF, TreeDef, exact_key, flatten
+from ..tree import LEAF, TreeDef, exact_key, flatten, registry
 from .caches import is_full, make_room
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, Way, builder, looked_up, taker
 from .compiling import CompiledCall
@@ -154,6 +155,7 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
     compares it with those of many earlier calls.
     """
     entries, A, tree = call.version.calls.every, Array, call.form.tree
+    taken_apart = registry.flatten  # too deep trees are refused in the general way
     fits = call.version.calls.fits
     may_fit = has_capacities(tree)
     mixed = may_fit or bool({*"vo"} & {*call.form.leaves})  # some leaves are not arrays yet
@@ -169,11 +171,11 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
 
     def as_it_is(whole: Any) -> tuple[Any, list[Any]]:
         """Return the compiled call, or None, and the arrays of a call."""
-        leaves, tree = flatten(whole)
-        if mixed:
+        leaves, tree = taken_apart(whole)
+        if mixed and not _ARRAYS.issuperset(map(type, leaves)):
             leaves = arrays(leaves)
         kind = exact_key(tree) if is_keyed else tree  # as `signatures.call_key`
-        found: tuple[Any, ...] = kind, tuple([x.key for x in leaves])
+        found: tuple[Any, ...] = kind, tuple(map(_key_of, leaves))
         if has_parts:
             found = *found, *alike(tree, leaves)
         return entries.get(found), leaves
@@ -184,8 +186,9 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
         if found is None:
             return None, []
         leaves, how = found
-        leaves = arrays(leaves)
-        key: tuple[Any, ...] = how.want, tuple([x.key for x in leaves])
+        if not _ARRAYS.issuperset(map(type, leaves)):
+            leaves = arrays(leaves)
+        key: tuple[Any, ...] = how.want, tuple(map(_key_of, leaves))
         return entries.get((*key, *pattern_of(how.one, leaves))), leaves
 
     looks = (as_it_is, with_capacities) if may_fit else (as_it_is,)
@@ -193,7 +196,9 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
     def path(args: Args, kwargs: Kwargs) -> Any:
         nonlocal looks
         try:
-            whole = jittables.opened((args, kwargs))
+            whole: Any = args, kwargs
+            if jittables.ways:
+                whole = jittables.opened(whole)
             first, *others = looks
             known, leaves = first(whole)
             if known is None:
@@ -205,17 +210,32 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
                 else:
                     return slow(args, kwargs)
             run, handlers, key, build, _, _ = known
-            bufs = [x._buf for x in leaves]
-        except (KeyError, AttributeError, TypeError, ValueError):
+            bufs = [*map(_buffer_of, leaves)]
+        except (KeyError, AttributeError, TypeError, ValueError, SystemError, RecursionError):
             return slow(args, kwargs)
-        outs = run_on(run, bufs, handlers)
+        for i in donated:
+            leaves[i]._buf._npy_value = False  # see `Array.__array_struct__`
+        try:
+            outs = run(bufs).consume_with_handlers(handlers)
+        except jaxlib_api.RuntimeFailure as e:
+            raise failure(e, bufs) from None
         if donated:  # after the run, so that a call that fails keeps its arrays
             _forget(donated, leaves)
             if may_fit:  # leaves with other capacities were donated in place of these
                 _forget(donated, flatten(whole)[0])
-        return wrap(outs[0], key) if build is None else build(outs)
+        if build is not None:
+            return build(outs)
+        r = Array()
+        r._buf = outs[0]
+        r.aval = key.aval
+        r.key = key
+        return r
 
     return path
+
+
+_ARRAYS = frozenset((Array,))
+_key_of, _buffer_of = attrgetter("key"), attrgetter("_buf")
 
 
 def _forget(donated: Sequence[int], leaves: Sequence[Any]) -> None:
@@ -352,7 +372,9 @@ def _hosted(call: PerformedCall, perform: Perform) -> Callable[..., Any]:
         ):
             assert compiled.direct is not None  # or it were not hostable
             executable, outs, read = compiled.direct
-            build = compiled.build or builder(LEAF, outs)
+            build = compiled.build
+            if build is None and outs[0].aval.physical is not outs[0]:
+                build = builder(LEAF, outs)
             kept = [read is None or i in read for i in range(len(values))]
             fast = jaxlib_api.hosted_entry(executable, default_place()[0], kept, outs, build)
         return results, fast, False

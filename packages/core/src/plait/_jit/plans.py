@@ -15,7 +15,7 @@ from .._core.interpreter import GROUND, Value
 from .._core.ir import Var
 from .._types.avals import WEAK
 from .._xla.executables import executable
-from .._xla.operands import as_argument, number_buffer
+from .._xla.operands import as_argument, operand_buffer
 from .._xla.tiers import of_operation
 from ..tree import LEAF
 from .call_forms import builder
@@ -25,14 +25,6 @@ _ASKED = Plan()
 """The plan of a body that runs at each call."""
 
 # ---- Python numbers as operands ----------------------------------------------------------------
-
-
-def number(x: float) -> Any:
-    """Return the buffer of a Python number as an operand; OverflowError if it is too large."""
-    dtype = WEAK[x.__class__].dtype
-    if x.__class__ is int and dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
-        raise OverflowError
-    return number_buffer(x, dtype)
 
 
 _EXACT = {
@@ -108,4 +100,4 @@ def plan(
     return Plan(made.run, made.handlers, None, builder(traced.tree, made.keys))
 
 
-GROUND.plan_with(number, plan)
+GROUND.plan_with(operand_buffer, plan)

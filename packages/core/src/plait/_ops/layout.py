@@ -82,6 +82,8 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def function(*args: object, out_sharding: object = None, **options: object) -> Any:
         try:
+            if out_sharding is None:
+                return f(*args, **options)
             return placed(f(*all_free(args, out_sharding), **options), out_sharding)
         except BaseException as e:
             leaving(e)

@@ -119,7 +119,9 @@ def _fast(prim: Primitive, general: Callable, kinds: tuple[int, ...] | None = No
                             return current().apply(prim, (self, Literal(other, a)), _NONE)
                 elif isinstance(other, Value) and other.aval is a:
                     return current().apply(prim, (self, other), _NONE)
-            return general(self, other) if _operand(other) else refused(other)
+            if other.__class__ is ConcreteArray or _operand(other):
+                return general(self, other)
+            return refused(other)
         except BaseException as e:
             leaving(e)
             raise
@@ -132,7 +134,9 @@ def _reflected(general: Callable) -> Callable:
 
     def op(self: Any, other: ArrayLike) -> Array:
         try:
-            return general(other, self) if _operand(other) else _refused(other)
+            if other.__class__ is ConcreteArray or _operand(other):
+                return general(other, self)
+            return _refused(other)
         except BaseException as e:
             leaving(e)
             raise
@@ -145,7 +149,9 @@ def _plain(general: Callable) -> Callable:
 
     def op(self: Any, other: ArrayLike) -> Array:
         try:
-            return general(self, other) if _operand(other) else _refused(other)
+            if other.__class__ is ConcreteArray or _operand(other):
+                return general(self, other)
+            return _refused(other)
         except BaseException as e:
             leaving(e)
             raise

@@ -100,9 +100,12 @@ def normal_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     return out
 
 
+_INT = frozenset((int,))
+
+
 def normal_shape(shape: Any) -> tuple[Any, ...]:
     """Return a shape as a tuple of ints and symbolic sizes."""
-    if shape.__class__ is tuple and all(d.__class__ is int for d in shape):
+    if shape.__class__ is tuple and _INT.issuperset(map(type, shape)):
         return shape
     if shape.__class__ is Dim or (hasattr(shape, "__index__") and not getattr(shape, "ndim", 0)):
         return (admitted_sizes(shape) if shape.__class__ is Dim else shape.__index__(),)

@@ -84,7 +84,7 @@ class Aval:
 
     __slots__ = (
         "shape", "dtype", "weak_type", "ndim", "inexact", "varies", "category", "physical",
-        "handler", "mlir", "vma", "division", "dims",
+        "handler", "mlir", "vma", "division", "dims", "aval",
     )  # fmt: skip
     shape: "tuple[Any, ...]"
     dtype: Any  # a numpy dtype, or an Opaque
@@ -99,6 +99,7 @@ class Aval:
     vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object.
     division: "Division | None"  # the division over explicit axes, if there is one.
     dims: frozenset[str]  # the names of the symbolic sizes in its shape.
+    aval: "Aval"  # itself, since it is a dispatch key; a property would be a call for each result.
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
@@ -129,7 +130,7 @@ class Aval:
         self.shape, self.dtype, self.weak_type = shape, dtype, _ = key
         self.ndim, self.category = len(shape), category(dtype)
         self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
-        self.vma = vma
+        self.vma, self.aval = vma, self
         self.division = None if sharding is None else sharding.of_rank(self.ndim)
         named = [d.variables for d in shape if d.__class__ is Dim]
         self.dims = NOWHERE.union(*named) if named else NOWHERE
@@ -158,10 +159,6 @@ class Aval:
         key = self.shape, self.dtype, self.weak_type
         found = self._all.get(_full_key(key, vma, sharding))
         return found or self._made(key, _sets.setdefault(vma, vma), sharding)
-
-    @property
-    def aval(self) -> "Aval":
-        return self
 
     @property
     def sharding(self) -> Any:

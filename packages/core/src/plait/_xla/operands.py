@@ -45,6 +45,21 @@ def number_buffer(v: complex, dtype: np.dtype) -> Any:
     return buf
 
 
+def operand_buffer(x: float) -> Any:
+    """Return the buffer of an int or a float, of its weak dtype; OverflowError if it is too
+    large."""
+    kind = x.__class__
+    dtype = WEAK[kind].dtype
+    if kind is float:
+        key: Any = kind, bits_of(x), dtype
+    else:
+        if kind is int and dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
+            raise OverflowError
+        key = kind, x, dtype
+    found = _scalars.get(key)  # as in `number_buffer`, to save a call
+    return number_buffer(x, dtype) if found is None else found
+
+
 def _scalar(v, dtype: Any):
     if category(dtype) == OPAQUE:
         return put(np.full(dtype.shape, v, dtype.words), Aval((), dtype))
@@ -70,7 +85,10 @@ def as_argument(x: Any) -> Array:
             aval, layout, device = _hosted[x.shape, x.dtype, config.x64]
         except KeyError:
             return _first_of_its_type(x)
-        return wrap(jaxlib_api.put_pieces(aval, layout, [x], device), aval)
+        made = Array()  # inlined from `wrap`, since it comes before each program
+        made._buf = jaxlib_api.put_pieces(aval, layout, [x], device)
+        made.aval = made.key = aval
+        return made
     if kind in WEAK:
         aval = WEAK[kind]
         key = number_key(x), aval

@@ -16,6 +16,7 @@ from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.shape import convert, normal_shape
 from plait.ext.surface import placed_by_default
 from plait.ext.types import COMPLEX, INTEGER, OPAQUE, UINT32, dtype_of, ml_dtypes
+from plait.ext.values import Array as ConcreteArray
 from plait.ext.values import asarray, scalar_buffer, seeded, standing_for, wrap
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -38,9 +39,11 @@ def keys_of(k: Any) -> Array:
     )
 
 
-def one_key(k: object, what: str) -> Array:
+def one_key(k: Any, what: str) -> Array:
     """Return a single key."""
-    key = keys_of(k)
+    if k.__class__ is ConcreteArray and k.aval.dtype in random.GENERATORS and not k.aval.ndim:
+        return k  # nearly always, so it is looked at here
+    key: Any = keys_of(k)
     if key.aval.ndim:
         raise ShapeError(
             f"{what} takes one key, not an array of keys of shape {key.aval.shape}",

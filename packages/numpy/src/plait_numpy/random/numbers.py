@@ -29,6 +29,8 @@ MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 def sample_dtype(dtype: object, kind: int, what: str, *others: int) -> np.dtype:
     """Return the dtype of samples: the default one of its kind if none is given."""
     d = asked_dtype(dtype, kind)
+    if dtype is None:
+        return d
     kinds = category(d)
     small = (kinds == FLOATING and d.name not in MANTISSA) or (kinds == INTEGER and d not in RANGES)
     if kinds not in (kind, *others) or small:
