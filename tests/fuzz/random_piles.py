@@ -228,9 +228,10 @@ FINITE = WITHOUT_INFINITIES | {
 }  # fmt: skip
 """Families of programs without infinities.
 
-Loops would never end.  Scipy refuses them, or mixes them among all results.  The reference of attention leaves out keys
-that a query does not see; programs weigh them by 0, and get nan for infinities.  The kernel of a
-convolution is the shorter operand: the compiler chooses what its nan and padding make."""
+Loops would never end.  Scipy refuses them, or mixes them among all results.  The reference of
+attention leaves out keys that a query does not see; programs weigh them by 0, and get nan for
+infinities.  The kernel of a convolution is the shorter operand: the compiler chooses what its nan
+and padding make."""
 
 
 def of_kind(kind, rows, w, numbers, key):

@@ -80,10 +80,6 @@ class Type(Aval):
         return found
 
     @property
-    def aval(self) -> Aval:
-        return self.plain
-
-    @property
     def sharding(self) -> TypeSharding:
         """The sharding over the mesh of the division, else that of the array or in context."""
         division: Any = self.division
