@@ -749,6 +749,7 @@ def in_a_fresh_process(a, seed, count, minutes, so_far):
     """Go on there: of what is compiled an alarm ends the waiting, and not the computing; all that
     came later would wait for it."""
     sys.stdout.flush()
+    signal.setitimer(signal.ITIMER_PROF, 0)  # it would ring before there is a handler again
     given = {"--seed": seed, "--count": count, "--minutes": minutes, "--length": a.length}
     given |= {"--way": a.way, "--how": a.how}
     told = [str(w) for k, v in given.items() if v is not None for w in (k, v)]
