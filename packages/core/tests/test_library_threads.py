@@ -105,7 +105,7 @@ def test_many_in_flight(library):
 def test_a_failed_run_gives_them_back(library):
     """A run that raises at its start counts as ended."""
     usual = settles(library)
-    x = plait.device_put(STACK)
+    x = plait.jit(lambda x: x)(STACK)
     f = plait.jit(roots, donate_argnums=0)
     f(x).block_until_ready()
     with pytest.raises(plait.PlaitError):

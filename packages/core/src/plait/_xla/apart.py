@@ -30,7 +30,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 16
+VERSION = 17
 """Part of the cache keys on disk; raise it when it or `kernel_order` inserts other code."""
 
 
@@ -375,33 +375,31 @@ class _Walk:
 
         It is the greater of y and the lesser of x and minus infinity.  That is y: where x is nan so
         is the quotient, for any divisor.  The compiler hands loops to a library of kernels that has
-        extremes and no selections, so an extreme breaks none in two.  That hides nothing if x may
-        be a broadcast itself.
+        extremes and no selections, so an extreme breaks none in two.  A broadcast that is read
+        twice would, so y is read once.  That hides nothing if x may be a broadcast itself.
         """
         m = self.mark(x)
         if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
             return self.hidden(op, y)
         least = _LEAST.get(str(x.type.element_type))
-        if least is None or self.left_out(y):
+        if least is None:
             return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
         value = mlir.attr(f"dense<{least}> : {y.type}")
         lesser = self.made(op, "stablehlo.constant", y.type, [], value=value)
         lesser = self.made(op, "stablehlo.minimum", y.type, [x, lesser])
         return self.made(op, "stablehlo.maximum", y.type, [y, lesser])
 
-    def left_out(self, x: IrValue) -> bool:
+    def left_out(self, x: IrValue) -> None:
         """Let the library of kernels end at a reduction whose broadcast result is `x`.
 
-        Return whether there is one.  A loop that needs a selection would else read the elements of
-        the broadcast, which the library would write to memory.
+        It would also compute the elements of `x`, and write them to memory, for a loop that needs
+        a selection.
         """
         spread, maker = None, _maker(x)
         while maker is not None and maker.name in _SPREADING:
             spread, maker = maker, _maker(maker.operands[0])
-        if spread is None or maker is None or maker.name != "stablehlo.reduce":
-            return False
-        self.rounded(spread, 0)
-        return True
+        if spread is not None and maker is not None and maker.name == "stablehlo.reduce":
+            self.rounded(spread, 0)
 
     def hidden(self, op: IrOperation, x: IrValue) -> Any:
         """Return a value as one that the compiler takes for no broadcast.

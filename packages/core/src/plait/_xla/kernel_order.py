@@ -133,13 +133,14 @@ class _Order:
         self.changed = True
 
 
-def _delay(name: str, t: IrType, waits: Any) -> str:
+def _delay(name: str, t: IrType, waits: IrType) -> str:
     """Return the text of a function that returns its first argument, and needs its second one.
 
     It tests whether the bits of a number, squared, leave 2 when divided by 4.  No square does.
     """
-    part = str(waits.element_type)
-    one, start = f"tensor<{'1x' * waits.rank}{part}>", ", ".join(["0:1"] * waits.rank)
+    array: Any = waits
+    part = str(array.element_type)
+    one, start = f"tensor<{'1x' * array.rank}{part}>", ", ".join(["0:1"] * array.rank)
     real = part.removeprefix("complex<").removesuffix(">")
     bits = f"tensor<i{real.removeprefix('f')}>"
     return f"""func.func private @{name}(%x: {t}, %y: {waits}) -> {t} {{

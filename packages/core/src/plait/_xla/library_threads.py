@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Any
 
 from .._base import jaxlib_api
+from .._base.jaxlib_api import IrOperation
 from . import mlir
 from .library_kernels import LAPACK
 
@@ -97,7 +98,7 @@ def _waiter() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "plait stacks")
 
 
-def _end_after(token: Any) -> None:
+def _end_after(token: object) -> None:
     """Count a run as ended when its token is there."""
     try:
         _waiter().submit(_wait, token)
@@ -154,7 +155,7 @@ def _is_of_stacks(code: bytes) -> bool:
     processors."""
     m, work = mlir.bindings().ir, 0.0
 
-    def look(op: Any) -> Any:
+    def look(op: IrOperation) -> Any:
         nonlocal work
         if op.name == "stablehlo.custom_call":
             work += _work(op)
@@ -165,12 +166,12 @@ def _is_of_stacks(code: bytes) -> bool:
     return work > LEAST
 
 
-def _work(call: Any) -> float:
+def _work(call: IrOperation) -> float:
     """Return the work of a kernel, as a negative number if the library should divide it."""
-    named = call.attributes["call_target_name"].value
+    named = str(call.attributes["call_target_name"]).strip('"')
     if not named.startswith(LAPACK) or not len(call.operands):
         return 0.0
-    t = call.operands[0].type
+    t: Any = call.operands[0].type
     if not t.has_static_shape or t.rank < 2 or min(t.shape[-2:]) < SMALLEST:
         return 0.0
     count = math.prod(t.shape[:-2])

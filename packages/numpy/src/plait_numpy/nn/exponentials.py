@@ -15,7 +15,14 @@ from plait.ext import Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops.elementwise import rounded, single
-from plait.ext.ops.shape import broadcast_to, convert, given_axes, normal_axes, reshape
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    broadcast_to,
+    convert,
+    given_axes,
+    normal_axes,
+    reshape,
+)
 from plait.ext.surface import fused, value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
@@ -128,12 +135,15 @@ def _softmax(x: object, where: ArrayLike | None, *, axis: object) -> Any:
     x = _float(x)
     axes = _axes(axis, x)
     terms = single(el.exp(_shifted(x, where, axes)))
-    total = reduction.sum_(terms, axes, keepdims=True)
+    total = reduction.sum_(terms, axes)
+    shape = terms.aval.shape
     if where is not None:
-        counts = reduction.any_(broadcast_to(where, x.aval.shape), axes, keepdims=True)
+        counts = reduction.any_(broadcast_to(where, shape), axes)
         terms, total = el.select(where, terms, 0), el.select(counts, total, 1)
     # One division for each sum: on processors it takes as long as several products.
-    return rounded(el.mul(terms, el.div(1, total)), x)
+    rest = tuple([a for a in range(x.aval.ndim) if a not in axes])
+    share = broadcast_in_dim.bind(el.div(1, total), shape=shape, dims=rest)
+    return rounded(el.mul(terms, share), x)
 
 
 def _shifted(x: Array, where: ArrayLike | None, axes: tuple) -> Any:
