@@ -99,6 +99,12 @@ def test_empty_stacks_do_not_wait():
     assert calls(in_order(code, 1)) == 1
 
 
+def test_single_matrices_do_not_wait():
+    """Their kernels have no parts to wait for."""
+    code = lowered(lambda x: [roots(m[0]) for m in x] + [roots(m[:1]) for m in x], ALIKE)
+    assert calls(in_order(code, 1)) == 0
+
+
 def test_one_text_serves_many():
     """The inserted function is there once for each pair of types."""
     made = mlir.text(in_order(lowered(alone, ALIKE), 1))

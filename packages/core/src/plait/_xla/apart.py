@@ -30,7 +30,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 17
+VERSION = 18
 """Part of the cache keys on disk; raise it when it or `kernel_order` inserts other code."""
 
 

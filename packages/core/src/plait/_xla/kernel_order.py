@@ -12,6 +12,7 @@ arrays among devices, there is none either, since it would need messages between
 Invariant: a module computes the same bits as before.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -101,17 +102,17 @@ class _Order:
         )
 
     def of_operation(self, op: IrOperation) -> _Held | None:
-        """Return the kernels that a kernel or a call runs; None for another operation."""
+        """Return the kernels of stacks that an operation is or calls; None if there is none."""
         if op.name == _CALL:
             return self.of_function(_word(op, "callee"))
         if op.name != "stablehlo.custom_call":
             return None
         if not _word(op, "call_target_name").startswith(LAPACK):
             return None
-        return _Held(
-            [i for i, x in enumerate(op.operands) if _has_numbers(x)],
-            [i for i, x in enumerate(op.results) if _has_numbers(x)],
-        )
+        needed = [i for i, x in enumerate(op.operands) if _has_numbers(x)]
+        if not needed or not _is_stack(op.operands[needed[0]]):
+            return None
+        return _Held(needed, [i for i, x in enumerate(op.results) if _has_numbers(x)])
 
     def of_function(self, name: str) -> _Held | None:
         """Order the kernels of a called function's own block, and return them."""
@@ -128,7 +129,7 @@ class _Order:
             name = self.delays[key] = f"plait_delay_{len(self.delays)}"
             mlir.declare(self.module, _delay(name, *key))
         at, callee = self.m.ir.InsertionPoint(op), {"callee": mlir.symbol(self.delays[key])}
-        call = self.m.create(_CALL, [x.type], [x, wait], callee, None, 0, self.m.unknown, at)
+        call = self.m.create(_CALL, [x.type], [x, wait], callee, None, 0, op.location, at)
         op.operands[i] = call.result
         self.changed = True
 
@@ -171,6 +172,12 @@ def _has_numbers(x: IrValue) -> bool:
     if not isinstance(t, mlir.bindings().ir.RankedTensorType) or not t.has_static_shape:
         return False
     return 0 not in t.shape and str(t.element_type) in _TYPES
+
+
+def _is_stack(x: IrValue) -> bool:
+    """Return whether an operand of a kernel has several matrices, which the kernel divides."""
+    t: Any = x.type
+    return math.prod(t.shape[:-2]) > 1
 
 
 def _blocks(op: IrOperation) -> Iterator[Any]:
