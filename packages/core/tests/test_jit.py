@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plait
+from plait._base.jaxlib_api import EFFORTS
 from plait.ext.errors import TypeRule
 
 pnp = plait.numpy
@@ -421,6 +422,10 @@ def test_the_repr_names_the_function():
 
 @pytest.mark.parametrize("name", ["exec_time_optimization_effort", "memory_fitting_effort"])
 def test_efforts_of_the_compiler(name):
+    if name not in EFFORTS:  # newer releases of jaxlib
+        with pytest.raises(plait.errors.RuntimeRefusal, match=f"compiler_options: .*{name}"):
+            plait.jit(lambda x: x * 3, compiler_options={name: 0.5})(2.0)
+        return
     for value in (0.0, -1.0, 0.5):
         assert plait.jit(lambda x: x * 3, compiler_options={name: value})(2.0) == 6
         assert plait.jit(lambda x: x * 3).lower(2.0).compile({name: value})(2.0) == 6

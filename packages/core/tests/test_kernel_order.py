@@ -28,7 +28,7 @@ def lowered(f, *args):
 
 
 def calls(code):
-    """How many kernels of a module have been made to wait."""
+    """Return the number of kernels of a module that were made to wait."""
     return mlir.text(code).count("call @plait_delay_")
 
 

@@ -492,9 +492,11 @@ def compile_options(
     return options
 
 
-EFFORTS = {"exec_time_optimization_effort": float, "memory_fitting_effort": float,
-           "memory_fitting_level": int, "optimization_level": int}  # fmt: skip
-"""Compiler options that are not flags but fields of the build options, and their types."""
+_EFFORTS = {"exec_time_optimization_effort": float, "memory_fitting_effort": float,
+            "memory_fitting_level": int, "optimization_level": int}  # fmt: skip
+EFFORTS = {k: v for k, v in _EFFORTS.items() if hasattr(_jax.ExecutableBuildOptions, k)}
+"""Compiler options that are not flags but fields of the build options, and their types; those that
+this release has."""
 
 
 _LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
@@ -505,6 +507,10 @@ HAS_PRODUCTS_OF_ONE_THREAD = (
 )  # fmt: skip
 """True if the compiler computes them on one thread without these flags."""
 
+
+HAS_NEW_VIEWS = not JAXLIB_VERSION.startswith("0.11.")
+"""True if a buffer makes a view of its elements at each request.  Releases 0.11 keep the first one
+for good, and then no program can take the memory."""
 
 HAS_KERNELS_THAT_WAIT = JAXLIB_VERSION.startswith("0.10.")
 """True if kernels of LAPACK can wait for each other forever (`kernel_order`)."""
@@ -521,13 +527,22 @@ def blocks_of_memory(size: int) -> dict[str, int]:
     return {} if _HEAP in os.environ.get("XLA_FLAGS", "") else {_HEAP: size}
 
 
+LAPACK = "lapack_"
+"""The beginning of the names of LAPACK's kernels."""
+
+
+def calls_lapack(code: bytes) -> bool:
+    """Return whether a module, as bytes, names kernels of LAPACK."""
+    return LAPACK.encode() in code
+
+
 def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):
     """Compile StableHLO bytecode for a device list, and return the loaded executable.
 
     `callbacks` are Python functions that the program calls.  Raises the compiler's own error
     (`RuntimeFailure`).
     """
-    if b"lapack_" in code:
+    if calls_lapack(code):
         register_lapack()
     if b"hybrid_" in code:
         prepare_hybrids()
@@ -573,7 +588,7 @@ def load_again(client, data: bytes, code: bytes, devices: object, options: objec
     `code` is the StableHLO that it was compiled from.  Raises the runtime's own error
     (`RuntimeFailure`).
     """
-    if b"lapack_" in code:
+    if calls_lapack(code):
         register_lapack()
     return client.deserialize_executable(data, devices, options)
 

@@ -117,49 +117,22 @@ class Array(Value):
         """The interface by which numpy reads elements in place; dtypes that numpy lacks have none.
 
         Without it numpy looks twice for a missing attribute before `__array__`, which takes longer
-        than to read the elements.  From the second reading on, the buffer keeps numpy's view (True
-        in its place marks the first one).  While there is a view, no program can write to the
-        memory: a call that donates a buffer sets `_npy_value` to False before.
-        """
-        kept: Any = None
-        if not config.guarded:
-            try:
-                buf = self._buf
-                kept = buf._npy_value
-                # Keys have the buffer of their words, whose view is none of keys.
-                if (
-                    kept.__class__ is np.ndarray
-                    and kept.dtype is self.aval.dtype
-                    and not buf.is_deleted()
-                ):
-                    return kept.__array_struct__
-            except AttributeError:  # the array was deleted
-                pass
+        than to read the elements."""
         if self.aval.dtype.isbuiltin != 1 or self.aval.category in _NOT_NUMBERS:
             raise AttributeError("__array_struct__")
         try:
-            if config.guarded or member_here:
-                return _elements(self).__array_struct__
-            try:
-                # As in `get`, without the calls.
-                buf = self._buf
-                if kept is True:
-                    view, copied = buf._single_device_array_to_np_array_did_copy()
-                    if not copied:
-                        view.flags.writeable = False
-                        buf._npy_value = view
-                else:
-                    view = np.asarray(memoryview(buf))
-                    buf._npy_value = True
-                return view.__array_struct__
-            except Exception:  # it is elsewhere, in pieces, deleted or failed
-                return _elements(self).__array_struct__
+            return _viewed(self).__array_struct__
         except BaseException as e:
             leaving(e)
             raise
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.numpy())  # type: ignore[arg-type]
+        # Since Python 3.12 numpy reads elements by this, before it looks for `__array_struct__`.
+        try:
+            return memoryview(_viewed(self))  # type: ignore[arg-type]
+        except BaseException as e:
+            leaving(e)
+            raise
 
     def concrete(self) -> "Array":
         """Return the array itself: its elements are known, unlike those of a traced value."""
@@ -514,6 +487,33 @@ def _elements(x: Array) -> np.ndarray:
         raise failure(e, [x._buf]) from None
     # float0, which the runtime lacks, is stored as booleans
     return host if kind != NOTHING else np.zeros(x.aval.shape, float0)
+
+
+def _viewed(x: Array) -> np.ndarray:
+    """Do as `_elements`; from the second time on, return a view that the buffer keeps.
+
+    `True` in place of the view marks the first time.  While there is a view, no program can write
+    to the memory, so a call that donates a buffer sets `_npy_value` to False before.
+    """
+    if config.guarded or member_here or x.aval.category in _NOT_NUMBERS:
+        return _elements(x)
+    try:
+        buf = x._buf
+        kept = buf._npy_value
+        if kept.__class__ is np.ndarray:
+            return kept if not buf.is_deleted() else _elements(x)
+        if kept is not True:
+            view = np.asarray(memoryview(buf))  # as in `get`, without the call
+            if jaxlib_api.HAS_NEW_VIEWS:
+                buf._npy_value = True
+            return view
+        view, copied = buf._single_device_array_to_np_array_did_copy()
+        if not copied:
+            view.flags.writeable = False
+            buf._npy_value = view
+        return view
+    except Exception:  # it is elsewhere, in pieces, deleted or failed
+        return _elements(x)
 
 
 def laid(x: Array) -> Array:

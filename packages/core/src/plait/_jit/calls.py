@@ -175,7 +175,7 @@ def perform(
     if version.donated and len({*map(id, bufs)}) < len(bufs):
         _expect_given_once(version, bufs)
     for i in version.donated:
-        bufs[i]._npy_value = False  # see `Array.__array_struct__`
+        bufs[i]._npy_value = False  # see `array._viewed`
     return run(found, bufs), found
 
 

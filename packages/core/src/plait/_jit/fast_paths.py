@@ -214,7 +214,7 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
         except (KeyError, AttributeError, TypeError, ValueError, SystemError, RecursionError):
             return slow(args, kwargs)
         for i in donated:
-            leaves[i]._buf._npy_value = False  # see `Array.__array_struct__`
+            leaves[i]._buf._npy_value = False  # see `array._viewed`
         try:
             outs = run(bufs).consume_with_handlers(handlers)
         except jaxlib_api.RuntimeFailure as e:

@@ -455,7 +455,7 @@ class Compiled(_Stage):
                 )
             bufs.append(x.buffer())
             if i in self._donated:
-                bufs[-1]._npy_value = False  # see `Array.__array_struct__`
+                bufs[-1]._npy_value = False  # see `array._viewed`
         forks.expect_runtime()
         outs = run_on(self._run.run, self._front + bufs, self._run.handlers)
         return self._traced.tree.unflatten([wrap(b, k) for b, k in zip(outs, self._run.keys)])

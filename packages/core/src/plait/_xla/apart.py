@@ -92,7 +92,7 @@ class _Walk:
 
     def __init__(self, cpus: int, functions: Sequence[IrOperation]) -> None:
         self.cpus = cpus
-        self.functions = {str(f.attributes["sym_name"])[1:-1]: f for f in functions
+        self.functions = {mlir.word(f, "sym_name"): f for f in functions
                           if f.name == "func.func" and len(f.regions[0].blocks)}  # fmt: skip
         self.calls: Counter[str] = Counter()
         self.named: set[str] = set()
@@ -137,9 +137,9 @@ class _Walk:
                 for inner in b.operations:
                     o = inner.operation
                     if o.name == "func.call" and is_met:
-                        self.calls[_callee(o)] += 1
+                        self.calls[mlir.word(o, "callee")] += 1
                     elif o.name == "func.call":
-                        self.named.add(_callee(o))
+                        self.named.add(mlir.word(o, "callee"))
                     elif o.name in _NAMING:
                         self.named.update(_named_by(o))
                     self._count(o, is_met and o.name in _ENTERED)
@@ -152,7 +152,7 @@ class _Walk:
 
     def call(self, op: IrOperation) -> None:
         """Walk over the function of a call, if there is no other call of it."""
-        name = _callee(op)
+        name = mlir.word(op, "callee")
         marks = [self.mark(x) for x in op.operands]
         if self.calls[name] > 1 or name in self.named or name not in self.functions:
             self.given[name].append(marks)
@@ -395,9 +395,9 @@ class _Walk:
         It would also compute the elements of `x`, and write them to memory, for a loop that needs
         a selection.
         """
-        spread, maker = None, _maker(x)
+        spread, maker = None, mlir.maker(x)
         while maker is not None and maker.name in _SPREADING:
-            spread, maker = maker, _maker(maker.operands[0])
+            spread, maker = maker, mlir.maker(maker.operands[0])
         if spread is not None and maker is not None and maker.name == "stablehlo.reduce":
             self.rounded(spread, 0)
 
@@ -617,7 +617,7 @@ class _Walk:
         self.composed(op)
         if self.kind(x).category != "f" or op.result.type != x.type:
             return
-        difference = _maker(x)
+        difference = mlir.maker(x)
         if difference is not None and difference.name == "stablehlo.subtract":
             self.left_out(difference.operands[1])
 
@@ -733,10 +733,6 @@ def _named_by(op: IrOperation) -> list[str]:
     return re.findall(r'@"?([^",\]]+)', str(op.attributes[attribute]))
 
 
-def _callee(call: IrOperation) -> str:
-    return str(call.attributes["callee"]).removeprefix("@").strip('"')
-
-
 _ZEROS = re.compile(r" dense<\((-?0\.0+e\+00), *(-?0\.0+e\+00)\)> ")
 
 
@@ -771,9 +767,3 @@ def _is_with_a_vector(op: IrOperation) -> bool:
 def _has_places(t: Any) -> bool:
     """Return whether a type has several elements, and how many is known."""
     return t.has_static_shape and math.prod(t.shape) > 1
-
-
-def _maker(x: IrValue) -> Any:
-    """Return the operation that made a value; None for an argument."""
-    made: Any = x.owner
-    return None if isinstance(made, mlir.bindings().ir.Block) else made

@@ -271,7 +271,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options, anew: bool =
         try:
             cpus = len(ids) if platform() == "cpu" else 0
             code = kept_apart(module.code, cpus)
-            if cpus and jaxlib_api.HAS_KERNELS_THAT_WAIT and b"lapack_" in code:
+            if cpus and jaxlib_api.HAS_KERNELS_THAT_WAIT and jaxlib_api.calls_lapack(code):
                 code = lazy.later("_xla.kernel_order").in_order(code, cpus)
             with lazy.later("_xla.patience").waiting_for(module.name, module.equations):
                 made = jaxlib_api.load(client(), code, where, options, module.callbacks)
@@ -498,7 +498,7 @@ def bound(
         run = watched(run, failures, divided)
     if module.callbacks:
         run = lazy.later("_xla.nesting").limited(run)
-    if b"lapack_" in module.code and platform() == "cpu" and not divided:
+    if jaxlib_api.calls_lapack(module.code) and platform() == "cpu" and not divided:
         run = lazy.later("_xla.library_threads").with_stacks(run, module.code, acts)
     if place is not None and divided:
         world = _together(place.devices)

@@ -17,9 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .._base import jaxlib_api
-from .._base.jaxlib_api import IrModule, IrOperation, IrType, IrValue
+from .._base.jaxlib_api import LAPACK, IrModule, IrOperation, IrType, IrValue
 from . import mlir
-from .library_kernels import LAPACK
 
 _TYPES = {"f32", "f64", "complex<f32>", "complex<f64>"}
 _CALL, _MANUAL = "func.call", "sdy.manual_computation"
@@ -60,7 +59,7 @@ class _Order:
     def __init__(self, module: IrModule, divided: bool) -> None:
         self.module, self.divided, self.changed = module, divided, False
         self.m = mlir.bindings()
-        self.functions = {_word(f, "sym_name"): f.operation
+        self.functions = {mlir.word(f, "sym_name"): f.operation
                           for f in module.body if f.operation.name == "func.func"}  # fmt: skip
         self.held: dict[str, _Held | None] = {}
         self.delays: dict[tuple[IrType, IrType], str] = {}
@@ -104,10 +103,10 @@ class _Order:
     def of_operation(self, op: IrOperation) -> _Held | None:
         """Return the kernels of stacks that an operation is or calls; None if there is none."""
         if op.name == _CALL:
-            return self.of_function(_word(op, "callee"))
+            return self.of_function(mlir.word(op, "callee"))
         if op.name != "stablehlo.custom_call":
             return None
-        if not _word(op, "call_target_name").startswith(LAPACK):
+        if not mlir.word(op, "call_target_name").startswith(LAPACK):
             return None
         needed = [i for i, x in enumerate(op.operands) if _has_numbers(x)]
         if not needed or not _is_stack(op.operands[needed[0]]):
@@ -160,12 +159,6 @@ def _delay(name: str, t: IrType, waits: IrType) -> str:
     }}"""
 
 
-def _word(op: Any, name: str) -> str:
-    """Return an attribute that is a name."""
-    attribute: Any = op.attributes[name]
-    return attribute.value
-
-
 def _has_numbers(x: IrValue) -> bool:
     """Return whether an array has elements of one of LAPACK's types."""
     t: Any = x.type
@@ -205,7 +198,7 @@ def _sources(values: Iterable[IrValue]) -> set[IrValue]:
         x = left.pop()
         if x not in found:
             found.add(x)
-            maker: Any = x.owner
-            if not isinstance(maker, mlir.bindings().ir.Block):
+            maker = mlir.maker(x)
+            if maker is not None:
                 left.extend(_read(maker.operation))
     return found

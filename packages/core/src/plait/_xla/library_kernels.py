@@ -3,13 +3,13 @@
 Invariant: these names are facts about jaxlib and its compilers, which no primitive changes.
 """
 
-__all__ = ["LAPACK", "LETTERS", "SOLVERS", "STABLE"]
+from .._base.jaxlib_api import LAPACK
+
+__all__ = ["LETTERS", "SOLVERS", "STABLE"]
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """The letter of a dtype in LAPACK's names."""
 
-LAPACK = "lapack_"
-"""The beginning of the names of LAPACK's kernels."""
 _REAL = "orgqr sytrd syevd"
 _COMPLEX = "ungqr hetrd heevd"
 _EVERY = "potrf getrf geqrf gesdd geev gees gehrd trsm gtsv"

@@ -21,9 +21,8 @@ from threading import Lock
 from typing import Any
 
 from .._base import jaxlib_api
-from .._base.jaxlib_api import IrOperation
+from .._base.jaxlib_api import LAPACK, IrOperation
 from . import mlir
-from .library_kernels import LAPACK
 
 SMALLEST = 32
 """The rows of the smallest matrices that the library divides."""
@@ -168,7 +167,7 @@ def _is_of_stacks(code: bytes) -> bool:
 
 def _work(call: IrOperation) -> float:
     """Return the work of a kernel, as a negative number if the library should divide it."""
-    named = str(call.attributes["call_target_name"]).strip('"')
+    named = mlir.word(call, "call_target_name")
     if not named.startswith(LAPACK) or not len(call.operands):
         return 0.0
     t: Any = call.operands[0].type

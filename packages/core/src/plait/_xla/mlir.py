@@ -17,7 +17,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.errors import ShapeError
-from .._base.jaxlib_api import IrModule, IrOperation, IrType
+from .._base.jaxlib_api import IrModule, IrOperation, IrType, IrValue
 from .._base.source import Named, hidden, of_a_library, of_standard_library
 from .._types.avals import COMPLEX, FLOATING, Aval, category, float0
 
@@ -203,6 +203,17 @@ def without_zeros(value: Any) -> bool:
         return False
     numbers = op.attributes["value"]
     return numbers.is_splat and bool(numbers.get_splat_value().value)
+
+
+def word(op: Any, name: str) -> str:
+    """Return an attribute of an operation that is a name or a text."""
+    return op.attributes[name].value
+
+
+def maker(x: IrValue) -> Any:
+    """Return the operation that made a value; None for an argument."""
+    made: Any = x.owner
+    return None if isinstance(made, bindings().ir.Block) else made
 
 
 def symbol(name: str):
