@@ -91,8 +91,7 @@ WEB = [
     "--iree-input-demote-f64-to-f32=false",
     "--iree-llvmcpu-target-cpu=generic",
 ]
-UNLINKED = {"round": "roundf", **dict.fromkeys(
-    ("attention", "attention_poly", "attention_grad"), "fmaxf")}  # fmt: skip
+UNLINKED = {"round": "roundf"}
 """What calls a function of C's library, which IREE does not link into WebAssembly."""
 
 COPIES = ("conv_grad", "concatenate_poly")
