@@ -30,8 +30,8 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 18
-"""Part of the cache keys on disk; raise it when it or `kernel_order` inserts other code."""
+VERSION = 19
+"""Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
 _ENTERED = {
@@ -64,6 +64,19 @@ _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 
 _SPREADING = {"stablehlo.broadcast_in_dim", "stablehlo.reshape"}
 
+_EXPENSIVE = {
+    "chlo.erf",
+    *(
+        "stablehlo." + n
+        for n in (
+            *("atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log"),
+            *("log_plus_one", "logistic", "power", "remainder", "rsqrt", "sine", "sqrt", "tan"),
+            "tanh",
+        )
+    ),
+}
+"""Operations of elements that the compiler does not compute twice."""
+
 _LEAST = {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}
 """The bits of minus infinity."""
 
@@ -84,6 +97,8 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
         walk.module()
         for op in walk.dead:
             op.erase()
+        if cpus and walk.expensive:
+            later("_xla.fusion").merge(walk.expensive, _EXPENSIVE, walk.narrow)
         return mlir.bytecode(module) if walk.changed else code
 
 
@@ -107,6 +122,8 @@ class _Walk:
         self.changed = False
         self.dead: list[Any] = []
         """Operations that others have replaced."""
+        self.expensive: list[IrOperation] = []
+        """Operations of `_EXPENSIVE`."""
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
 
@@ -173,6 +190,8 @@ class _Walk:
             op = o.operation
             name = op.name
             rule = _RULES.get(name)
+            if name in _EXPENSIVE:
+                self.expensive.append(op)
             marks = [self.mark(x) for x in op.operands]
             self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
             if rule is not None:
@@ -263,6 +282,11 @@ class _Walk:
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
         self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
+
+    def narrow(self, op: IrOperation) -> None:
+        """Give the result of an operation one reader."""
+        if self.kind(op.result).category == "f":
+            self.replaced(op, lambda after: self._opaque(after, op.result))
 
     # -- rules ---------------------------------------------------------------------------------
 

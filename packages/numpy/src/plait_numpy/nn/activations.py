@@ -187,11 +187,15 @@ tanh = unary(
 )
 
 
-def _gated(x: Array, gate: Primitive | Callable[..., Any]) -> Any:
-    """Return x * gate(x) for a gate from 0 to 1, with the limits at infinity: 0 and x."""
-    endless = el.eq(el.abs_(x), np.inf)  # False for nan, so that its derivative is nan too
-    inner = el.select(endless, 0, x)
-    return el.select(endless, el.maximum(x, 0), el.mul(inner, gate(inner)))
+def _gated(x: Array, gate: Primitive | Callable[..., Any], bound: float = 1000) -> Any:
+    """Return x * gate(x) for a gate that is 0 up to -bound, and 1 from `bound` on, in every dtype.
+
+    A clamp before and a selection after serve large and infinite numbers, and their derivatives.
+    Compilers compute a clamp again wherever it is needed; a selection would become an array.
+    """
+    bound = min(bound, float(ml_dtypes.finfo(x.aval.dtype).max))
+    inner = el.clamp(-bound, x, bound)
+    return el.select(el.ge(x, bound), x, el.mul(inner, gate(inner)))
 
 
 @fused
@@ -240,17 +244,14 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 @fused
 def _gelu(x: object, *, approximate: bool) -> Any:
-    return _gated_by_tanh(_float(x)) if approximate else _gated(_float(x), _normal_cdf)
+    if approximate:  # from 20 on, the cube is not needed
+        return _gated(_float(x), _normal_cdf_by_tanh, 20)
+    return _gated(_float(x), _normal_cdf)
 
 
-def _gated_by_tanh(x: Array) -> Any:
-    # Beyond 20 the gate is 0 or 1 in every dtype, and the cube of a large number overflows.  One
-    # selection before and one after serve infinite numbers as well: each costs the derivative two
-    # operations.  Comparisons are False for nan, so that its derivative is nan too.
-    v = el.select(el.ge(el.abs_(x), 20), -20, x)
-    t = el.mul(el.add(v, el.mul(el.integer_pow(v, exponent=3), 0.044715)), math.sqrt(2 / math.pi))
-    gate = el.mul(el.add(el.tanh(t), 1), 0.5)
-    return el.select(el.ge(x, 20), x, el.mul(v, gate))
+def _normal_cdf_by_tanh(x: Value) -> Any:
+    cube = el.mul(el.integer_pow(x, exponent=3), 0.044715)
+    return el.mul(el.add(el.tanh(el.mul(el.add(x, cube), math.sqrt(2 / math.pi))), 1), 0.5)
 
 
 def _normal_cdf(x: Value) -> Any:
