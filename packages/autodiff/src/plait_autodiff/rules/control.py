@@ -16,6 +16,7 @@ from plait.ext.trace import Value, staged
 from plait.ext.values import Literal
 
 from ..bounded_loops import bounded
+from ..late_sums import late_products
 from ..split import (
     Halves,
     Split,
@@ -232,7 +233,7 @@ def _(
     mask = tuple(map(is_linear, args))
     cl, xl = mask[:consts], mask[n:]
     inner = (*cl, *(True,) * carry, *xl)
-    program = derived(
+    program, late = derived(
         body,
         ("transpose scan", inner, consts, carry),
         lambda: _scan_back(body, inner, consts, carry),
@@ -240,59 +241,79 @@ def _(
     ys = [a.with_shape((length, *a.shape)) for a in body.out_avals[carry:]]
     cts = [solid_ct(c, a) for c, a in zip(cts, [*body.out_avals[:carry], *ys], strict=True)]
     wanted = part(body.in_avals[:consts], cl)
-    zeros = [Literal(0, summed_in(a)) for a in wanted]
-    operands = [*part(args[:consts], cl, False), *cts[:carry], *zeros, *cts[carry:]]
+    zeros = [Literal(0, summed_in(a)) for a, p in zip(wanted, late) if p is None]
+    rows = [*cts[carry:], *part(args[n:], xl, False)]
     outs = scan.bind(
-        *operands,
-        *part(args[n:], xl, False),
+        *part(args[:consts], cl, False),
+        *cts[:carry],
+        *zeros,
+        *rows,
         body=program,
-        consts=consts - len(zeros),
+        consts=consts - len(wanted),
         carry=carry + len(zeros),
         length=length,
         reverse=not reverse,
         unroll=unroll,
     )
-    got_carry, sums = outs[:carry], outs[carry : carry + len(zeros)]
-    got_consts = iter(rounded(sums, wanted))
-    got_xs = iter(outs[carry + len(zeros) :])
+    sums, rest = iter(outs[carry : carry + len(zeros)]), outs[carry + len(zeros) :]
+    got_xs, stacks = iter(rest[: xl.count(True)]), [*rows, *rest[xl.count(True) :]]
+    totals = [
+        next(sums) if p is None else _total([q.sum(stacks, summed_in(a)) for q in p])
+        for a, p in zip(wanted, late)
+    ]
+    got_consts = iter(rounded(totals, wanted))
     return [
         *(next(got_consts) if flag else None for flag in cl),
-        *[c if is_linear(a) else None for c, a in zip(got_carry, args[consts:n])],
+        *[c if is_linear(a) else None for c, a in zip(outs[:carry], args[consts:n])],
         *(next(got_xs) if flag else None for flag in xl),
     ]
 
 
-def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) -> Program:
-    """Return one step backwards.
+def _total(terms: Sequence[Any]) -> Any:
+    return terms[0] if len(terms) == 1 else added(_total(terms[:-1]), terms[-1])
+
+
+def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) -> tuple:
+    """Return one step backwards, and for each sum its products if they are computed after the loop.
 
     Its operands: known consts; cotangents of the carry, sums for consts; cotangents of ys, known
-    xs.
+    xs.  Its results: cotangents of the carry, sums; cotangents of xs, factors of late products.
     """
     n, avals = consts + carry, body.in_avals
     cl, xl = inner[:consts], inner[n:]
+    fixed, outs = part(avals[:consts], cl, False), body.out_avals
+    rows = [*outs[carry:], *part(avals[n:], xl, False)]
+    summed = list(map(summed_in, part(avals[:consts], cl)))
+    m = len(fixed) + carry
 
     def back(*vs: Value) -> list:
         it = iter(vs)
         known = [None if flag else next(it) for flag in cl]
         ct_carry = [next(it) for _ in range(carry)]
-        sums = [next(it) for flag in cl if flag]
         ct_ys = [next(it) for _ in range(len(body.outputs) - carry)]
-        rows = [None if flag else next(it) for flag in xl]
-        values = [*known, *[None] * carry, *rows]
+        given = [None if flag else next(it) for flag in xl]
+        values = [*known, *[None] * carry, *given]
         args = [Linear(a) if flag else v for flag, a, v in zip(inner, avals, values)]
         # Cotangents of consts and xs are summed over devices once, after all turns.
         later = [i for i in range(len(args)) if not consts <= i < n]
         got = backward(body, args, [*ct_carry, *ct_ys], later)
-        totals = [added(s, g) for s, g in zip(sums, part(got[:consts], cl))]
         cts = [solid_ct(g, a) for g, a in zip(got, avals)]
-        return [*cts[consts:n], *totals, *part(cts[n:], xl)]
+        return [*cts[consts:n], *part(cts[:consts], cl), *part(cts[n:], xl)]
 
-    outs = body.out_avals
-    types = [
-        *part(avals[:consts], cl, False),
-        *outs[:carry],
-        *map(summed_in, part(avals[:consts], cl)),
-        *outs[carry:],
-        *part(avals[n:], xl, False),
-    ]
-    return staged(back, types, body.name + "_t", prune=True)
+    step = staged(back, [*fixed, *outs[:carry], *rows], body.name + "_t", prune=True)
+    terms = step.outputs[carry : carry + len(summed)]
+    constants = {*step.inputs[: len(fixed)], *(v for v, _ in step.consts)}
+    late, factors = late_products(step, terms, step.inputs[m:], constants)
+    kept = [x for x, p in zip(terms, late) if p is None]
+    results = [*step.outputs[:carry], *kept, *step.outputs[carry + len(summed) :], *factors]
+    turn = Program(step.inputs, step.eqns, results, step.name, step.consts)
+
+    def with_sums(*vs: Value) -> list:
+        sums = vs[m : m + len(kept)]
+        got = evaluate(turn, [*vs[:m], *vs[m + len(kept) :]])
+        totals = [added(s, g) for s, g in zip(sums, got[carry:])]
+        return [*got[:carry], *totals, *got[carry + len(kept) :]]
+
+    types = [*fixed, *outs[:carry]]
+    types += [a for a, p in zip(summed, late) if p is None]
+    return staged(with_sums, [*types, *rows], step.name, prune=True), late
