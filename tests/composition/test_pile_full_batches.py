@@ -1,4 +1,5 @@
-"""Batches of examples that all have the greatest length: no masks of pairs of rows, in a branch.
+"""Batches of examples that all have the greatest length: no masks of pairs of rows, and scans that
+read rows where they are, in a branch.
 
 Invariant: what is compared is the loop over examples, also for batches that are nearly full.
 """
@@ -21,6 +22,8 @@ NEARLY = (8, 8, 5, 8, 8, 8, 8, 0)
 OF_PAIRS = [  # all families whose pairs of rows neither enter nor leave the program
     "int rows", "diagonal", "trace", "n * m", "grad inside", "solve", "triangular solve", "det",
     "slogdet", "eigenvalues", "singular values", "jacrev inside", "callback of pairs",
+    "scan, two states", "scan, two piles", "scan over arange", "scan of ragged carry",
+    "scan of no xs", "scan ints",
 ]  # fmt: skip
 
 
@@ -49,7 +52,32 @@ PROGRAMS = {
     "of a scan": lambda w, x: plait.lax.scan(
         lambda c, r: (c + (x @ x.T).sum(1) @ x * r, c), pnp.zeros(4, x.dtype), x
     )[0],
-}
+    "states": lambda w, x: plait.lax.scan(turn(w), pnp.zeros(4, x.dtype), x)[1],
+    "backwards": lambda w, x: plait.lax.scan(turn(w), x.sum(0), x, reverse=True)[1] @ w,
+    "end": lambda w, x: plait.lax.scan(turn(w), pnp.ones(4, x.dtype), x)[0],
+    "over positions": lambda w, x: plait.lax.scan(
+        lambda c, i: (pnp.tanh(c @ w + i), (c, i)), pnp.zeros(4, x.dtype), pnp.arange(x.shape[0])
+    )[1][0],
+    "of all rows": lambda w, x: plait.lax.scan(
+        lambda c, r: (pnp.tanh(c @ w + (x * r).sum(0)), c), pnp.zeros(4, x.dtype), x
+    )[1],
+    "carries rows": lambda w, x: plait.lax.scan(
+        lambda c, r: (pnp.tanh(c @ w + r), r), x, x
+    )[0],
+    "keys": lambda w, x: plait.lax.scan(
+        lambda k, r: (plait.random.split(k)[0], plait.random.normal(k, (4,), x.dtype) * r @ w),
+        plait.random.key(3), x,
+    )[1],
+}  # fmt: skip
+VECTORS = ("attention", "distances", "of a scan", "end")
+
+
+def turn(w):
+    def body(c, r):
+        c = pnp.tanh(c @ w + r)
+        return c, c * r
+
+    return body
 
 
 def batch(lengths, seed):
@@ -64,7 +92,7 @@ def batch(lengths, seed):
 def test_one_program_takes_full_batches_and_others(name):
     w = np.random.default_rng(1).standard_normal((4, 4)).astype("float32") / 2
     one = PROGRAMS[name]
-    out = 0 if name in ("attention", "distances", "of a scan") else pile_axis
+    out = 0 if name in VECTORS else pile_axis
     f = plait.jit(vmap(one, (None, pile_axis), out))
     loss = lambda w, p: sum(
         (y**2).sum()
@@ -94,3 +122,12 @@ def test_pairs_of_full_examples_have_no_masks():
     assert sorted(map(bool, masks)) == [False, True], masks
     rows = plait.jit(vmap(lambda w, x: nn.softmax(x @ w, axis=0), (None, pile_axis), pile_axis))
     assert "stablehlo.case" not in rows.lower(w, p).as_text()
+
+
+def test_scans_of_full_examples_gather_no_rows():
+    """One of the two branches reads the rows of each turn where they are."""
+    w, (_, p) = np.eye(4, dtype="float32"), batch(FULL, 0)
+    text = plait.jit(vmap(PROGRAMS["states"], (None, pile_axis), pile_axis)).lower(w, p).as_text()
+    branches = re.split(r"\}, \{\n", text[text.index("stablehlo.case") :], maxsplit=1)
+    gathers = [len(re.findall(r"stablehlo\.gather.*x4xf32", b)) for b in branches]
+    assert sorted(map(bool, gathers)) == [False, True], gathers

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import plait.numpy as pnp
 from plait import lax
-from plait.ext.ir import Program, evaluate
+from plait.ext.ir import Eqn, Program, evaluate
+from plait.ext.ops.control_flow import scan
 from plait.ext.rules import expand_rules
 from plait.ext.sizes import is_symbolic
 from plait.ext.trace import Carrier, Value, current, opened, use
@@ -57,10 +58,18 @@ def _(
         return _results(r, given, program, kinds, outs)
 
     def of_full_examples() -> list[Any]:
-        r, full = ragged(padded), ragged(True, True)
-        xs = [_in_layout(r, full, x, v.aval, q) for x, v, q in zip(given, program.inputs, kinds)]
+        flat, full = ragged(padded), ragged(True, True)
+
+        def moved(x: Any, of: Ragged, to: Ragged, aval: Aval, kind: str) -> Any:
+            # The carrier of full examples reshapes rows; another one would gather them.
+            if kind != RAGGED:
+                return x
+            return full.coerce(aval, (x,), of.usual(aval), to.usual(aval))[0]
+
+        ins, results = zip(given, program.inputs, kinds), zip(program.outputs, outs)
+        xs = [moved(x, flat, full, v.aval, q) for x, v, q in ins]
         ys = _results(full, xs, program, kinds, outs)
-        return [_in_layout(full, r, y, v.aval, q) for y, v, q in zip(ys, program.outputs, outs)]
+        return [moved(y, full, flat, v.aval, q) for y, (v, q) in zip(ys, results)]
 
     are_full = [(n == s.longest).all() for n, s in zip(ambient, sizes)]
     of_others = lambda: _results(ragged(padded), given, program, kinds, outs)  # noqa: E731
@@ -90,19 +99,15 @@ def _results(
         return [y if q == SUMMED else r.cleaned(y, v.aval) for y, v, q in which]
 
 
-def _in_layout(r: Ragged, to: Ragged, x: Any, aval: Aval, kind: str) -> Any:
-    """Return an operand or result in the layout that another carrier gives its type."""
-    return x if kind != RAGGED else r.coerce(aval, (x,), r.usual(aval), to.usual(aval))[0]
-
-
 def may_be_full(r: Ragged, program: Program) -> bool:
     """Return whether a program has a second form, for batches whose examples are all of the
     greatest length.
 
     Pairs of rows are as many as those of padded examples then, and masks of pairs are what such a
-    batch would pay for.  Pairs that enter or leave a program pass through memory where a branch
-    ends, which costs more than masks: a gradient of attention took 420 ms with branches, and 370
-    without.
+    batch would pay for.  A scan would gather the rows of each turn.
+
+    Pairs that enter or leave a program pass through memory where a branch ends, which costs more
+    than masks: a gradient of attention took 420 ms with branches, and 370 without.
     """
     around = current()
     if r.size.__class__ is not int or around.observed or isinstance(around, Carrier):
@@ -113,8 +118,15 @@ def may_be_full(r: Ragged, program: Program) -> bool:
         and not any(s.spare or s.label or is_symbolic(s.counts) for s in r.table)
         and all(r.caps.fills(s.whole) for s in r.table)
         and all(len(r.axes(a)) < 2 for a in (*program.in_avals, *program.out_avals))
-        and any(len(r.axes(v.aval)) == 2 for e in program.eqns for v in e.outputs)
+        and any(_pays_if_full(r, e) for e in program.eqns)
     )
+
+
+def _pays_if_full(r: Ragged, e: Eqn) -> bool:
+    """Return whether an operation makes pairs of rows, or turns once for each row."""
+    if e.prim is scan and r.caps.mine(e.params["length"]):
+        return True
+    return any(len(r.axes(v.aval)) == 2 for v in e.outputs)
 
 
 def _given(r: Ragged, x: Value, kind: str, aval: Aval) -> Any:

@@ -16,14 +16,14 @@ from plait.ext.ops.elementwise import stop
 from plait.ext.rules import expand_rules
 from plait.ext.sizes import Dim
 from plait.ext.trace import Value, as_list, rebuilt, solve, use
-from plait.ext.types import Aval
+from plait.ext.types import OPAQUE, Aval
 from plait.ext.values import Literal
 from plait.typing import Array
 
 from ...interpreter import Batch
 from ..carrier import Ragged, pile_rules
 from ..layouts import along
-from ..operation import FLAT, PADDED, TILES
+from ..operation import FLAT, PADDED, TILES, layout
 from ..row_access import put, rows_at
 from ..tables import I32
 
@@ -145,7 +145,45 @@ def _(r: Ragged, args, params):
     plain = plain and not any(r.axes(a.aval) for a in carried)
     if plain and not r.padded and all(r.how(a) in (FLAT, None, PADDED) for a in rows):
         return _in_phases(r, args, params)
+    if r.fills(n) and not any(a.category == OPAQUE for a in params["body"].out_avals):
+        return _side_by_side(r, args, params)
     return _to_the_longest(r, args, params)
+
+
+def _side_by_side(r: Ragged, args: Any, params: dict) -> list:
+    """Scan examples that all have as many turns; rows are read and written where they are."""
+    k, c, body, n = params["consts"], params["carry"], params["body"], params["length"]
+    carry, step, consts = _step(r, args, params)
+    xs = [r.data(x, PADDED) for x in args[k + c :]]
+    outs = [a.with_shape((n, *a.shape)) for a in body.out_avals[c:]]
+    shapes = [layout(a, r.caps, PADDED).shape for a in outs]
+    ys = [pnp.zeros(shape, a.dtype) for shape, a in zip(shapes, outs, strict=True)]
+    row = plait.lax.dynamic_index_in_dim
+    put_row = plait.lax.dynamic_update_index_in_dim
+
+    def turn(s: Any, i: Array) -> Any:
+        old, ys = s
+        here = [row(x, i, 1, keepdims=False) for x in xs]
+        got = evaluate(step, [*r.ambient, *consts, *old, *here])
+        return (got[:c], [put_row(y, g, i, 1) for y, g in zip(ys, got[c:], strict=True)]), None
+
+    turns = pnp.arange(r.caps.longest(n), dtype=I32)
+    (ends, ys), _ = plait.lax.scan(turn, (carry, ys), turns, reverse=params["reverse"])
+    avals = [x.aval for x in args[k : k + c]]
+    results = [r.lift(a, r.usual(a), (x,)) for a, x in zip(avals, ends, strict=True)]
+    return results + [r.result(a, y, PADDED) for a, y in zip(outs, ys, strict=True)]
+
+
+def _step(r: Ragged, args: Any, params: dict) -> tuple[list, Program, list]:
+    """Return the carry, the program of one turn of all examples, and its constants."""
+    k, c, body = params["consts"], params["carry"], params["body"]
+    fixed = tuple([r.form_of(x) for x in args[:k]])
+    consts = [p for x, f in zip(args[:k], fixed) for p in r.to_form(x, f)]
+    moving = tuple([r.usual(x.aval) for x in args[k : k + c]])
+    rows, ys = [v.aval for v in body.inputs[k + c :]], body.out_avals[c:]
+    forms = [tuple([(PADDED, 0) if r.axes(a) else 0 for a in avals]) for avals in (rows, ys)]
+    step = r.lift_program(body, (*fixed, *moving, *forms[0]), (*moving, *forms[1]))[0]
+    return [_usual(r, x) for x in args[k : k + c]], step, consts
 
 
 def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
@@ -153,17 +191,9 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
     k, c, body, n = params["consts"], params["carry"], params["body"], params["length"]
     reverse = params["reverse"]
     t = r.rows(n)
-    fixed = tuple([r.form_of(x) for x in args[:k]])
-    consts = [p for x, f in zip(args[:k], fixed) for p in r.to_form(x, f)]
     avals = [x.aval for x in args[k : k + c]]
-    moving = tuple([r.usual(a) for a in avals])
-    carry = [_usual(r, x) for x in args[k : k + c]]
-    rows = [v.aval for v in body.inputs[k + c :]]
-    shapes = tuple([(PADDED, 0) if r.axes(a) else 0 for a in rows])
+    carry, step, consts = _step(r, args, params)
     xs = [pnp.moveaxis(r.data(x, PADDED), 1, 0) for x in args[k + c :]]
-    ys = body.out_avals[c:]
-    made = tuple([(PADDED, 0) if r.axes(a) else 0 for a in ys])
-    step = r.lift_program(body, (*fixed, *moving, *shapes), (*moving, *made))[0]
 
     def turn(s: Any, x: Any) -> Any:
         i, old = s
@@ -173,8 +203,8 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
 
     start = pnp.asarray(t.longest - 1 if reverse else 0, I32)
     (_, ends), stacks = plait.lax.scan(turn, (start, carry), xs, length=t.longest, reverse=reverse)
-    outs = [a.with_shape((n, *a.shape)) for a in ys]
-    results = [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
+    outs = [a.with_shape((n, *a.shape)) for a in body.out_avals[c:]]
+    results = [r.lift(a, r.usual(a), (x,)) for a, x in zip(avals, ends, strict=True)]
     return results + [
         r.result(a, pnp.moveaxis(y, 0, 1), PADDED) for a, y in zip(outs, stacks, strict=True)
     ]
