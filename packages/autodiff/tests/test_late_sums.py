@@ -134,6 +134,16 @@ def test_loops_do_not_add_up_products(body):
     assert W.shape not in carried(f, W, U)
 
 
+def test_a_matrix_that_the_carry_passes_on():
+    """It has no cotangent as a constant of the loop."""
+
+    def f(m):
+        turn = lambda c: (c[0] + 1, c[1], c[1] @ c[2])  # noqa: E731
+        return lax.while_loop(lambda c: c[0] < 3, turn, (0, m, START), max_steps=6)[2].sum()
+
+    close(plait.grad(f)(W), plait.grad(lambda m: (m @ (m @ (m @ START))).sum())(W))
+
+
 def test_products_of_large_factors_are_added_up():
     """Stacking factors of which each has more elements than the matrix would take more memory."""
     h, xs = np.zeros((40, WIDTH)), np.zeros((TURNS, 40, 3))

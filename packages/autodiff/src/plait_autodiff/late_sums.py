@@ -92,7 +92,7 @@ def late_products(
 def _terms(x: Any, made: dict[Any, Eqn], perms: tuple) -> list[tuple[Eqn, tuple]] | None:
     """Return the products whose sum is `x`, each with permutations of its axes; None if `x` is
     anything else."""
-    e = made.get(x)
+    e = made.get(x) if x.__class__ is Var else None
     if e is None:
         return None
     if e.prim is dot_general:
