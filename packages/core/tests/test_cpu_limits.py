@@ -45,6 +45,7 @@ EXTREMES = [
     {"reduction.longest": 0}, {"reduction.longest": 10**6, "reduction.shortest_row": 0},
     {"top_k.fewest": 0, "top_k.least_left_out": 1, "top_k.block": 3},
     {"sort.fewest": 0, "sort.least_rows": 1, "sort.advantage": 10**6},
+    {"ranked.fewest": 0, "ranked.advantage": 0},
     {"sort.fewest": 0, "sort.block": 1, "sort.lanes": 1, "sort.least_rows": 0},
 ]  # fmt: skip
 
@@ -68,6 +69,8 @@ def test_results_are_the_same_with_extreme_limits(limits):
         np.testing.assert_allclose(got, a.transpose(0, 2, 1) @ b, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(plait.jit(lambda a: a.sum(1))(a), a.sum(1), rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(plait.jit(lambda x: pnp.sort(x, 1))(rows), np.sort(rows, 1))
+        middle = plait.jit(lambda x: pnp.quantile(x, np.array([0.1, 0.5, 0.9]), 1))(rows)
+        np.testing.assert_allclose(middle, np.quantile(rows, [0.1, 0.5, 0.9], 1), rtol=1e-6)
         values, at = plait.jit(lambda x: plait.lax.top_k(x, 5))(rows)
         np.testing.assert_array_equal(values, -np.sort(-rows, 1)[:, :5])
         np.testing.assert_array_equal(at, np.argsort(-rows, 1, kind="stable")[:, :5])

@@ -41,11 +41,14 @@ from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
 from .argreduction import dtype_for_indices, positions
-from .elementwise import ORDERED, agreed
+from .elementwise import FLOAT, ORDERED, add, agreed, minimum, sub
 from .empty_axes import make_room, take_back, with_room
-from .shape import iota, moveaxis, normal_axis, reshape, rev, slice_in_dim
+from .shape import broadcast_to, iota, moveaxis, normal_axis, reshape, rev, slice_in_dim
+from .sizes import size_value
 
-__all__ = ["argsort", "argsort_", "sort", "sort_", "sort_together", "top_k", "top_k_"]
+__all__ = [
+    "argsort", "argsort_", "ranked_", "sort", "sort_", "sort_together", "top_k", "top_k_",
+]  # fmt: skip
 
 INT64 = np.dtype(np.int64)
 
@@ -385,6 +388,39 @@ def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], k: int):
     _, at = e.op("chlo.top_k", [y], *best, k=i64(k), largest=boolean(True))
     values = _gathered(e, x, aval, at, outs[1], aval.ndim - 1)
     return [values, at]
+
+
+# ---- elements by their rank ----------------------------------------------------------------
+
+
+@primitive("core.ranked", many=True)
+def ranked_(x: Aval, at: Aval) -> list:
+    """Return elements of sorted rows of floats `x`, [*rows, n]: those at positions `at`, int32
+    [*rows, ranks], and those one position later, or at the last one.
+
+    Nan comes last, and -0.0 before 0.0.  Positions are between 0 and n - 1.
+    """
+    agreed("ranked", FLOAT, x)
+    if not x.ndim or x.shape[:-1] != at.shape[:-1] or at.dtype != INT32:
+        raise ShapeError(
+            f"elements of {x!r} at positions {at!r} of sorted rows",
+            fix="give positions in int32, whose leading axes are those of the rows",
+        )
+    return [x.with_shape(at.shape)] * 2
+
+
+@expand_rules.rule(ranked_)
+def _(x: Value, at: Value):
+    (y,) = sort_.bind(x, axis=x.aval.ndim - 1, num_keys=1, stable=False)
+    last = sub(size_value(x.aval.shape[-1], INT32), 1)
+    after = minimum(add(at, 1), broadcast_to(last, at.aval.shape))
+    along = later("_ops.taking").take_along_axis
+    return [along(y, i, -1, mode="promise_in_bounds") for i in (at, after)]
+
+
+@cpu_form_rules.rule(ranked_)
+def _(avals: Sequence[Aval]):
+    return later("_ops.ranking_forms").form_of(avals)
 
 
 # ---- functions for users -------------------------------------------------------------------
