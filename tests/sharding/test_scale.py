@@ -378,8 +378,9 @@ def apart(text):
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("way", [w for w in WAYS if w is not experts])
 def test_programs_do_not_grow_with_the_devices(way):
-    """They are lowered for devices that are not there, and differ in numbers alone.  Who exchanges
-    something with whom is in the code that is compiled once, however often it is said."""
+    """They are lowered for devices that are not there, and differ in numbers, and at most in where
+    products are summed.  Who exchanges something with whom is in the code that is compiled once,
+    however often it is said."""
     equations, texts, codes = set(), set(), []
     for n in (8, 64, 512, 4096):
         traced = plait.jit(way(functools.partial(absent, n))).trace(*large())
@@ -389,7 +390,8 @@ def test_programs_do_not_grow_with_the_devices(way):
         texts.add(text)
         codes.append(len(lowered.module().code) - size)
         assert lists <= (0 if way in (fsdp_by_jit, tensor_by_jit) else 5)
-    assert len(texts) == len(equations) == 1
+    # Shards smaller than a matrix are stacked, and one product after the loop sums over turns.
+    assert len(texts) <= 2 and max(equations) - min(equations) <= 1
     assert max(codes) <= codes[0] + 500  # numbers of more digits
 
 
