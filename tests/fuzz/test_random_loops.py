@@ -57,7 +57,7 @@ def tangents(f):
     return lambda *xs: plait.jvp(plait.grad(f, (0, 1)), xs, xs)
 
 
-@pytest.mark.wide
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", [gradient, of_examples, of_all_examples, tangents])
 @pytest.mark.parametrize("seed", range(12))
 def test_gradients(seed, way):

@@ -33,7 +33,7 @@ MORE = {
     "scipy.special.ndtri": 6, "scipy.special.owens_t": 4, "scipy.special.poch": 3,
     "scipy.special.spence": 3,
 }  # fmt: skip
-"""How many arrays some functions write, at most: their parts are chosen by the compiler itself."""
+"""The arrays that some functions write, at most: the compiler itself expands parts of them."""
 
 
 def arrays(f, args):
@@ -63,7 +63,7 @@ def operands_of(f):
 
 
 def _is_apart(f, args, got):
-    """Whether other elements in one row change no other row and no other column."""
+    """Return whether a changed element changes no other element of the result."""
     changed = [x.copy() for x in args]
     for x in changed:
         x[3, 5] = 0.5

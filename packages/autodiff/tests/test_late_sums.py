@@ -18,7 +18,6 @@ W = _r.standard_normal((WIDTH, WIDTH)) / 2
 U = _r.standard_normal((3, WIDTH)) / 2
 START = _r.standard_normal(WIDTH)
 XS = _r.standard_normal((TURNS, 3))
-BATCH = _r.standard_normal((4, TURNS, 3))
 
 
 def recurrent(w, u, h, x):
@@ -96,7 +95,7 @@ def test_second_derivatives(way, body):
 
 
 def carried(f, *args):
-    """The shapes that loops with more than one turn carry, backwards."""
+    """Return the shapes of what loops carry backwards."""
     found = []
 
     def look(p):

@@ -77,6 +77,14 @@ def test_quantiles(method, q):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+def test_positions_outside_are_the_nearest():
+    x = rows("float32")
+    given = np.array([[-7], [LONG + 3], [2**31 - 1]], np.int32)
+    for f, s, g in zip(*in_both_ways(x, given), in_both_ways(x, np.clip(given, 0, LONG - 1))[0]):
+        np.testing.assert_array_equal(bits(f), bits(s))
+        np.testing.assert_array_equal(bits(f), bits(g))
+
+
 def test_positions_of_other_rows_are_refused():
     x = pnp.zeros((3, 4))
     for at in (np.zeros((2, 1), np.int32), np.zeros((3, 1), np.int64), np.zeros(1, np.int32)):

@@ -6,6 +6,7 @@ transposed programs.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from plait.ext import ir
@@ -258,7 +259,7 @@ def _(
     sums, rest = iter(outs[carry : carry + len(zeros)]), outs[carry + len(zeros) :]
     got_xs, stacks = iter(rest[: xl.count(True)]), [*rows, *rest[xl.count(True) :]]
     totals = [
-        next(sums) if p is None else _total([q.sum(stacks, summed_in(a)) for q in p])
+        next(sums) if p is None else reduce(added, [q.sum(stacks, summed_in(a)) for q in p])
         for a, p in zip(wanted, late)
     ]
     got_consts = iter(rounded(totals, wanted))
@@ -267,10 +268,6 @@ def _(
         *[c if is_linear(a) else None for c, a in zip(outs[:carry], args[consts:n])],
         *(next(got_xs) if flag else None for flag in xl),
     ]
-
-
-def _total(terms: Sequence[Any]) -> Any:
-    return terms[0] if len(terms) == 1 else added(_total(terms[:-1]), terms[-1])
 
 
 def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) -> tuple:

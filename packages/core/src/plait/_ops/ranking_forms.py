@@ -21,7 +21,7 @@ from .._types.avals import FLOAT32, INT32, Aval
 from .._xla.cpu_forms import cpu_limit
 from .control_flow import scan
 from .conversion import bitcast
-from .elementwise import add, and_, ge, gt, le, ne, select, shift_right_arithmetic, xor
+from .elementwise import add, and_, clamp, ge, gt, le, ne, select, shift_right_arithmetic, xor
 from .reduction import reduce_min, reduce_sum
 from .shape import broadcast_in_dim, convert, reshape
 
@@ -49,6 +49,7 @@ def _bisected(x: Value, at: Value) -> list:
     bits = np.dtype(f"int{8 * x.aval.dtype.itemsize}")
     x = select.bind(ne.bind(x, x), Literal(np.nan, x.aval), x)
     *lead, n = x.aval.shape
+    at = clamp.bind(Literal(0, at.aval), at, Literal(n - 1, at.aval))
     keys = reshape(_ordered(bitcast(x, bits)), (*lead, 1, n))
     least, most = (Literal(int(end), Aval(at.aval.shape, bits)) for end in limits(bits))
 

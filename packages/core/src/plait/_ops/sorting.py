@@ -20,7 +20,7 @@ import numpy as np
 from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._base.jaxlib_api import IrValue, limits
 from .._base.lazy import later
-from .._core.array import as_value
+from .._core.array import Literal, as_value
 from .._core.carrier import expand_rules
 from .._core.interpreter import Value
 from .._core.primitive import primitive
@@ -41,7 +41,7 @@ from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
 from .argreduction import dtype_for_indices, positions
-from .elementwise import FLOAT, ORDERED, add, agreed, minimum, sub
+from .elementwise import FLOAT, ORDERED, add, agreed, clamp, minimum, sub
 from .empty_axes import make_room, take_back, with_room
 from .shape import broadcast_to, iota, moveaxis, normal_axis, reshape, rev, slice_in_dim
 from .sizes import size_value
@@ -398,7 +398,7 @@ def ranked_(x: Aval, at: Aval) -> list:
     """Return elements of sorted rows of floats `x`, [*rows, n]: those at positions `at`, int32
     [*rows, ranks], and those one position later, or at the last one.
 
-    Nan comes last, and -0.0 before 0.0.  Positions are between 0 and n - 1.
+    Nan comes last, and -0.0 before 0.0.  A position outside counts as the nearest one.
     """
     agreed("ranked", FLOAT, x)
     if not x.ndim or x.shape[:-1] != at.shape[:-1] or at.dtype != INT32:
@@ -412,10 +412,11 @@ def ranked_(x: Aval, at: Aval) -> list:
 @expand_rules.rule(ranked_)
 def _(x: Value, at: Value):
     (y,) = sort_.bind(x, axis=x.aval.ndim - 1, num_keys=1, stable=False)
-    last = sub(size_value(x.aval.shape[-1], INT32), 1)
-    after = minimum(add(at, 1), broadcast_to(last, at.aval.shape))
+    last = broadcast_to(sub(size_value(x.aval.shape[-1], INT32), 1), at.aval.shape)
+    at = clamp(Literal(0, at.aval), at, last)
     along = later("_ops.taking").take_along_axis
-    return [along(y, i, -1, mode="promise_in_bounds") for i in (at, after)]
+    places = at, minimum(add(at, 1), last)
+    return [along(y, i, -1, mode="promise_in_bounds") for i in places]
 
 
 @cpu_form_rules.rule(ranked_)

@@ -73,11 +73,11 @@ def _quantile(
                 f"{name} with weights has no method {method!r}", fix='use method="inverted_cdf"'
             )
         return weighted_quantile(x, q, weights, axes=axes, keepdims=bool(keepdims), skip=skip)
-    return _of_sorted(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
+    return _of_rows(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
 
 
 @fused(numbers=("q",))
-def _of_sorted(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
+def _of_rows(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
     (x,) = el.floating((a,))
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     rows = [x.aval.shape[i] for i in rest]
@@ -109,7 +109,7 @@ def _of_sorted(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str,
 
 
 def _picked(x: Value, q: Value, count: Value, method: str) -> Any:
-    """Return elements of rows, if these are sorted, at fractions `q` of `count`."""
+    """Return the elements of rows that sorting puts at fractions `q` of `count`."""
     last = el.maximum(el.sub(count, 1), 0)
     if method == "inverted_cdf":
         position = el.sub(el.ceil(el.mul(q, count)), 1)
