@@ -268,8 +268,8 @@ def _(avals: tuple[Aval, ...], outs: list[Aval], *, k: int):
 @explicit_rules.rule(ranked_)
 def _(avals: tuple[Aval, ...], outs: list[Aval]):
     x, at = avals
-    lead = whole_along(ranked_, [x], [x.ndim - 1])[:-1]
-    return [joined(ranked_, avals, [(*lead, ()), entries_of(at)])] * 2
+    lead = whole_along("quantile", [x], [x.ndim - 1])[:-1]
+    return [joined("quantile", avals, [(*lead, ()), entries_of(at)])] * 2
 
 
 # ---- indexing ------------------------------------------------------------------------------
