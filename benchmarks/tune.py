@@ -97,12 +97,6 @@ def greatest(n: int, k: int) -> Program:
     return lambda x: lax.top_k(x, k), (drawn((1 << 19) // n, n),)
 
 
-def medians(n: int, count: int = 1) -> Program:
-    """Return quantiles of rows of `n` elements."""
-    q = np.linspace(0.3, 0.7, count)
-    return lambda x: pnp.quantile(x, q, axis=-1), (drawn((1 << 19) // n, n),)
-
-
 def rows(count: int, n: int) -> Program:
     """Return sorted rows of `n` elements."""
     return lambda x: pnp.sort(x, -1), (drawn(count, n),)
@@ -151,21 +145,9 @@ def probes() -> dict[str, Callable[[], Probe]]:
                 greatest, (256, 2), (512, 4), (1024, 4), (2048, 4))),
         "top_k.least_left_out": lambda: Probe(
             (2, 4, 8, 16), named(greatest, (4096, 16), (4096, 32), (4096, 64), (4096, 128))),
-        "ranked.fewest": lambda: Probe(
-            (256, 512, 1024, 2048, 4096), named(medians, 256, 512, 1024, 2048)),
-        "ranked.advantage": lambda: Probe(
-            (2, 4, 6, 8, 12), named(medians, (2048, 1), (4096, 2), (16384, 3), (65536, 4))),
         "sort.fewest": lambda: Probe(
-            tuple([1 << n for n in range(12, 18)]), named(rows, (64, 128), (128, 256), (512, 128))),
-        "sort.block": lambda: Probe(
-            tuple([1 << n for n in range(15, 20)]),
-            named(rows, (4096, 64), (512, 512), (256, 2048))),
-        "sort.least_rows": lambda: Probe(
-            (8, 16, 32, 64), named(rows, (8, 8192), (16, 4096), (32, 2048))),
-        "sort.lanes": lambda: Probe(
-            (16, 32, 64, 128), named(rows, (256, 2048), (4096, 64))),
-        "sort.advantage": lambda: Probe(
-            (7, 14, 28, 56, 112), named(rows, (4096, 16), (1024, 256), (256, 1024), (128, 4096))),
+            tuple([1 << n for n in range(8, 18, 2)]),
+            named(rows, (1, 512), (1, 2048), (16, 512), (1, 1 << 15))),
         "attention.tile": lambda: Probe(
             (32, 64, 128, 256, 512), of_attention(256, 1024, 2048)),
         "attention.smallest_tile": lambda: Probe(

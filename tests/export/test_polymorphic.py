@@ -415,12 +415,6 @@ CASES |= {
         lambda x, y: [*sorting.top_k(x, 2), *sorting.top_k(y, 2)],
         lambda x, y: [*best(x, 2), *best(y, 2)], ("b, 4", "2, b + 1"), "nn",
     ),
-    "ranked": Case(
-        lambda x, y: [v for z in (x, y) for v in sorting.ranked_.bind(
-            z, pnp.zeros((*z.shape[:-1], 1), "int32") + 1)],
-        lambda x, y: [np.sort(z, 1)[:, [i]] for z in (x, y) for i in (1, min(2, z.shape[1] - 1))],
-        ("b, 4", "2, b + 1"), "nn",
-    ),
 }  # fmt: skip
 
 

@@ -80,7 +80,6 @@ REDUCED = {
        for axis, reverse in ALONG[::3]},
     "core.sort": (PRIM["core.sort"], (X, Y), {"axis": 1, "num_keys": 1, "stable": True}),
     "core.top_k": (PRIM["core.top_k"], (X,), {"k": 2}),
-    "core.ranked": (lambda x, at: PRIM["core.ranked"].bind(x, at), (X, np.int32([[1], [0]]))),
     "core.select_and_scatter_add": (PRIM["core.select_and_scatter_add"], (X, Y), WINDOW),
 }  # fmt: skip
 I, AT = np.int32(1), np.int32([[2], [0]])

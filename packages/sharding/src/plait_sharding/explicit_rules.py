@@ -24,7 +24,7 @@ from plait.ext.ops.elementwise import bitcast_
 from plait.ext.ops.fourier import fft_
 from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.reduction import argmax_, argmin_
-from plait.ext.ops.sorting import argsort_, ranked_, sort_, top_k_
+from plait.ext.ops.sorting import argsort_, sort_, top_k_
 from plait.ext.ops.windows import select_and_scatter_add_
 from plait.ext.rules import Cumulative, Elementwise, Reduction
 from plait.ext.types import Aval
@@ -263,13 +263,6 @@ def _(
 @explicit_rules.rule(top_k_)
 def _(avals: tuple[Aval, ...], outs: list[Aval], *, k: int):
     return [whole_along(top_k_, avals, [avals[0].ndim - 1])] * len(outs)
-
-
-@explicit_rules.rule(ranked_)
-def _(avals: tuple[Aval, ...], outs: list[Aval]):
-    x, at = avals
-    lead = whole_along("quantile", [x], [x.ndim - 1])[:-1]
-    return [joined("quantile", avals, [(*lead, ()), entries_of(at)])] * 2
 
 
 # ---- indexing ------------------------------------------------------------------------------

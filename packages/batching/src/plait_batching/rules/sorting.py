@@ -5,7 +5,7 @@ Invariant: all operands have the mapped axis at one position, which does not cha
 
 from collections.abc import Sequence
 
-from plait.ext.ops.sorting import ranked_, sort_, top_k_
+from plait.ext.ops.sorting import sort_, top_k_
 from plait.ext.trace import Value
 
 from ..interpreter import Batch, batching_rules
@@ -21,8 +21,3 @@ def _(batch: Batch, xs: Sequence[Value], dims: list[int], /, *, axis: int, **par
 @batching_rules.rule(top_k_)
 def _(batch: Batch, xs: Sequence[Value], dims: list[int], *, k: int):
     return top_k_.bind(batch.front(xs[0], dims[0]), k=k), [0, 0]
-
-
-@batching_rules.rule(ranked_)
-def _(batch: Batch, xs: Sequence[Value], dims: list[int | None]):
-    return ranked_.bind(*[batch.front(x, d) for x, d in zip(xs, dims, strict=True)]), [0, 0]

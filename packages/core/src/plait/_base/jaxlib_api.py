@@ -582,15 +582,25 @@ def lacks_fast_flag(error: Exception, given: dict[str, Any]) -> bool:
     return bool(lacking)
 
 
-def load_again(client, data: bytes, code: bytes, devices: object, options: object):
+def load_again(
+    client,
+    data: bytes,
+    code: bytes,
+    devices: object,
+    options: object,
+    callbacks: Sequence[Callable[..., Any]] = (),
+):
     """Return the loaded executable whose `serialize` gave these bytes, for a device list.
 
-    `code` is the StableHLO that it was compiled from.  Raises the runtime's own error
+    `code` is the StableHLO that it was compiled from, and `callbacks` are the Python functions that
+    it calls.  Raises the runtime's own error
     (`RuntimeFailure`).
     """
     if calls_lapack(code):
         register_lapack()
-    return client.deserialize_executable(data, devices, options)
+    if not callbacks:
+        return client.deserialize_executable(data, devices, options)
+    return client.deserialize_executable(data, devices, options, host_callbacks=list(callbacks))
 
 
 def options_bytes(options) -> bytes:

@@ -548,12 +548,13 @@ def donated_twice() -> PlaitError:
     return RuntimeRefusal(DONATED_TWICE, fix="give the array once, or a copy of it: x.copy()")
 
 
-def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
+def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError | KeyboardInterrupt:
     """Return Plait's error for a failure of the runtime on these buffers.
 
     Often one of them was deleted, which the runtime's own text does not mention.  The error of a
-    Python callback keeps its text.  Where several processes compute together, one that has ended
-    may be the cause: of a program that took its operands by donation, too.
+    Python callback keeps its text, and an interrupt as Python enters one is an interrupt.  Where
+    several processes compute together, one that has ended may be the cause: of a program that took
+    its operands by donation, too.
     """
     found = explained(e)
     if found is not None:
@@ -562,6 +563,8 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
         return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
     if "same buffer twice" in str(e) or "previously donated in the same call" in str(e):
         return donated_twice()
+    if str(e).rstrip().rpartition("\n")[2].startswith(KeyboardInterrupt.__name__):
+        return KeyboardInterrupt()
     fix = _OF_MEMORY if "RESOURCE_EXHAUSTED" in str(e) else None
     return RuntimeFailure(f"the computation failed: {e}", fix=fix)
 

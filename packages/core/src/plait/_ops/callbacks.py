@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError, NotAnArrayError, OperandTypeError, PlaitError
+from .._base.errors import ArgumentError, NotAnArrayError, OperandTypeError
 from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
-from .._base.pjrt_plugins import GPUS
 from .._base.source import defined_at, where_defined
 from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
@@ -113,54 +112,15 @@ def _called(
     effect: Effect | None,
 ):
     """Emit the call of a Python function; return its results."""
-    in_order = effect is not None and effect.ordered
-    order = [effect] if in_order else []
-    index = len(e.unit.callbacks)
-    e.unit.callbacks.append(_with_token(call) if in_order else call)
-    tokens = [mlir.bindings().token] * len(order)
-    o = e.create(
-        "stablehlo.custom_call",
-        [*tokens, *map(mlir.type_of, types)],
-        [*e.tokens_of(order), *xs],
-        {
-            "call_target_name": mlir.string(_target(e.unit.platforms)),
-            "api_version": mlir.attr("4 : i32"),
-            "has_side_effect": mlir.boolean(effect is not None),
-            "backend_config": mlir.attr(f"{{index = {index} : ui64}}"),
-            "operand_layouts": _row_major(len(order), ins),
-            "result_layouts": _row_major(len(order), types),
-        },
-        None,
-        0,
-        e.where,
-        e.ip,
-    )
+    order = [effect] if effect is not None and effect.ordered else []
+    f = _with_token(call) if order else call
+    how = {"has_side_effect": mlir.boolean(effect is not None)}
+    o = later("_xla.python_calls").python_call(e, f, xs, ins, types, order, how)
     if effect is not None and not e.bound:
         e.unit.acting.append(o)
     results = list(o.results)
     e.tokens.update(zip(order, results))
     return results[len(order) :]
-
-
-def _target(platforms: tuple[str, ...]) -> str:
-    """Return the runtime's function that calls Python.
-
-    Raises PlaitError for platforms without one.
-    """
-    if platforms == ("cpu",):
-        return "xla_ffi_python_cpu_callback"
-    if len(platforms) == 1 and platforms[0] in GPUS:
-        return "xla_ffi_python_gpu_callback"
-    raise PlaitError(
-        f"a callback to Python cannot be lowered for {' and '.join(platforms)}",
-        fix="lower for one platform, a CPU or a GPU",
-    )
-
-
-def _row_major(tokens: int, avals: Sequence[Aval]) -> Any:
-    """Return the layouts of `tokens` tokens followed by arrays in numpy's row-major order."""
-    dims = [*[0] * tokens, *(a.ndim for a in avals)]
-    return mlir.array_of([mlir.indices(*reversed(range(n))) for n in dims])
 
 
 @eager_rules.rule(host)

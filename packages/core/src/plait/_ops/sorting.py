@@ -9,7 +9,7 @@ therefore sorted as integers in the same order.  A key of up to 32 bits with oth
 packed with its position in one 64-bit integer.  After the sort, all operands are gathered at these
 positions.  Two such keys alone, the first not a float, are one 64-bit integer.  Several keys with
 other operands are sorted by the last key first, as in radix sort (Knuth, "The Art of Computer
-Programming", vol. 3, 5.2.5).  On CPUs a network sorts the integers where there are many rows.
+Programming", vol. 3, 5.2.5).  On CPUs numpy sorts the integers (`numpy_sorts`).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ import numpy as np
 from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._base.jaxlib_api import IrValue, limits
 from .._base.lazy import later
-from .._core.array import Literal, as_value
+from .._core.array import as_value
 from .._core.carrier import expand_rules
 from .._core.interpreter import Value
 from .._core.primitive import primitive
@@ -41,14 +41,11 @@ from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
 from .argreduction import dtype_for_indices, positions
-from .elementwise import FLOAT, ORDERED, add, agreed, clamp, minimum, sub
+from .elementwise import ORDERED, agreed
 from .empty_axes import make_room, take_back, with_room
-from .shape import broadcast_to, iota, moveaxis, normal_axis, reshape, rev, slice_in_dim
-from .sizes import size_value
+from .shape import iota, moveaxis, normal_axis, reshape, rev, slice_in_dim
 
-__all__ = [
-    "argsort", "argsort_", "ranked_", "sort", "sort_", "sort_together", "top_k", "top_k_",
-]  # fmt: skip
+__all__ = ["argsort", "argsort_", "sort", "sort_", "sort_together", "top_k", "top_k_"]
 
 INT64 = np.dtype(np.int64)
 
@@ -96,12 +93,19 @@ def _(
         return [_alone(e, xs[0], key, axis)]
     n, keys = key.shape[axis], ins[:num_keys]
     few = n.__class__ is not int or n < 2**31
-    small = all(k.category != COMPLEX and k.dtype.itemsize <= 4 for k in keys)
+    small = all(map(_is_small, keys))
     if small and few and e.unit.platforms == ("cpu",):
         if len(xs) == num_keys == 2 and key.category != FLOATING:
             return _pair(e, xs, ins, axis)
         return _packed(e, xs, ins, axis, num_keys)
+    real = all(k.category != COMPLEX for k in keys)
+    if real and few and _by_numpy(e, Aval(key.shape, INT64)) is not None:
+        return _packed(e, xs, ins, axis, num_keys)
     return _sort(e, xs, ins, axis, stable, lambda r, pairs: _before(r, pairs, ins[:num_keys]))
+
+
+def _is_small(key: Aval) -> bool:
+    return key.category != COMPLEX and key.dtype.itemsize <= 4
 
 
 def _sort(
@@ -174,11 +178,16 @@ def _alone(e: Emitter, x: IrValue, aval: Aval, axis: int) -> Any:
 
 def _increasing(e: Emitter, x: Any, aval: Aval, axis: int) -> Any:
     """Sort one operand by `<`, which is total for its dtype."""
-    if e.unit.formed and e.unit.tier == "full" and not e.is_divided:
-        program = later("_ops.sorting_network").network(aval, axis)
-        if program is not None:
-            return e.call(program, [x])[0]
+    by_numpy = _by_numpy(e, aval)
+    if by_numpy is not None:
+        return by_numpy.increasing(e, x, aval, axis)
     return _sort(e, [x], [aval], axis, False, _by_less)[0]
+
+
+def _by_numpy(e: Emitter, aval: Aval) -> Any:
+    """Return the module that lets numpy sort integers of this type; None if that does not pay."""
+    module = later("_ops.numpy_sorts") if e.calls_numpy else None
+    return module if module is not None and module.pays(aval) else None
 
 
 def _widened(aval: Aval) -> Aval:
@@ -247,8 +256,13 @@ def _lower_half(e: Emitter, packed: IrValue, wide: Aval) -> Any:
 def _order(e: Emitter, x: IrValue, key: Aval, axis: int) -> Any:
     """Return the positions of the elements in sorted order.
 
-    The sorted 64-bit integers have the key in the upper half and the position in the lower.
+    The sorted 64-bit integers have the key in the upper half and the position in the lower.  Where
+    numpy sorts, keys may be 64-bit numbers themselves.
     """
+    if not _is_small(key):
+        if key.category == FLOATING:
+            x, key = _ordered_bits(e, _with_one(e, x, key, nan=True, zero=True), key)
+        return later("_ops.numpy_sorts").order(e, x, key, axis)
     wide = Aval(key.shape, INT64)
     packed = _together(e, _small_key(e, x, key, wide, zero=True), positions(e, wide, axis), wide)
     packed = _increasing(e, packed, wide, axis)
@@ -388,40 +402,6 @@ def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], k: int):
     _, at = e.op("chlo.top_k", [y], *best, k=i64(k), largest=boolean(True))
     values = _gathered(e, x, aval, at, outs[1], aval.ndim - 1)
     return [values, at]
-
-
-# ---- elements by their rank ----------------------------------------------------------------
-
-
-@primitive("core.ranked", many=True)
-def ranked_(x: Aval, at: Aval) -> list:
-    """Return elements of sorted rows of floats `x`, [*rows, n]: those at positions `at`, int32
-    [*rows, ranks], and those one position later, or at the last one.
-
-    Nan comes last, and -0.0 before 0.0.  A position outside counts as the nearest one.
-    """
-    agreed("ranked", FLOAT, x)
-    if not x.ndim or x.shape[:-1] != at.shape[:-1] or at.dtype != INT32:
-        raise ShapeError(
-            f"elements of {x!r} at positions {at!r} of sorted rows",
-            fix="give positions in int32, whose leading axes are those of the rows",
-        )
-    return [x.with_shape(at.shape)] * 2
-
-
-@expand_rules.rule(ranked_)
-def _(x: Value, at: Value):
-    (y,) = sort_.bind(x, axis=x.aval.ndim - 1, num_keys=1, stable=False)
-    last = broadcast_to(sub(size_value(x.aval.shape[-1], INT32), 1), at.aval.shape)
-    at = clamp(Literal(0, at.aval), at, last)
-    along = later("_ops.taking").take_along_axis
-    places = at, minimum(add(at, 1), last)
-    return [along(y, i, -1, mode="promise_in_bounds") for i in places]
-
-
-@cpu_form_rules.rule(ranked_)
-def _(avals: Sequence[Aval]):
-    return later("_ops.ranking_forms").form_of(avals)
 
 
 # ---- functions for users -------------------------------------------------------------------

@@ -86,9 +86,9 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
     """
     options = options.single()
     ids = _ids(module)
-    # Callbacks go to the compiler beside the code, so equal code may call other functions.
+    # Callbacks go to the compiler beside the code, so equal code may call other users' functions.
     # Placement queries are answered at each compilation.  Neither may come from the cache.
-    if module.callbacks or module.questions:
+    if module.calls_users or module.questions:
         return _compiled(module, ids, options)
     key = _key(module, ids, options)
     with jaxlib_api.lock:
@@ -135,7 +135,7 @@ def load_in_tiers(
         take(load(module, options), True)
         return
     full = options.at("full")
-    once = module.callbacks or module.questions
+    once = module.calls_users or module.questions
     found = load(module, full) if once else _at_hand(module, full)
     if found is not None:
         take(found, True)
@@ -258,13 +258,15 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options, anew: bool =
     fast = _fast_flags(asked, module)
     options = _compile_options(ids, asked, module)
     path = made = None
-    once = module.callbacks or module.questions
+    once = module.calls_users or module.questions
     if not once and _together(ids) is None:  # whether other processes can load these is untested
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
     if path is not None and not anew:
         made = disk_cache.loaded(
             path,
-            lambda data: jaxlib_api.load_again(client(), data, module.code, where, options),
+            lambda data: jaxlib_api.load_again(
+                client(), data, module.code, where, options, module.callbacks
+            ),
         )
     if made is None:
         began = time.perf_counter()
@@ -450,12 +452,14 @@ def compile_in_tiers(
         program, differ = quick, False
     module = lowered(program)
     divided = module.place is not None and len(module.place.devices) > 1
-    if module.callbacks:
+    if module.calls_users:
         called = lazy.later("_xla.nesting").as_callback
-        module.callbacks = [called(caught(f, failures, divided), divided) for f in module.callbacks]
+        module.callbacks = lazy.later("_xla.python_calls").wrapped(
+            module.callbacks, lambda f: called(caught(f, failures, divided), divided)
+        )
     agreed(module, program.name)
 
-    if differ and tier == "both" and not module.callbacks:
+    if differ and tier == "both" and not module.calls_users:
         assert quick is not None
         first = quick, lowered(quick)
     else:
@@ -491,12 +495,12 @@ def bound(
     constants and placements runs without a Python frame of Plait.
     """
     run = loaded.executable.execute_sharded
-    acts = bool(module.callbacks or program.effects)
+    acts = bool(module.calls_users or program.effects)
     place = module.place
     divided = place is not None and len(place.devices) > 1
     if acts:
         run = watched(run, failures, divided)
-    if module.callbacks:
+    if module.calls_users:
         run = lazy.later("_xla.nesting").limited(run)
     if jaxlib_api.calls_lapack(module.code) and platform() == "cpu" and not divided:
         run = lazy.later("_xla.library_threads").with_stacks(run, module.code, acts)

@@ -56,7 +56,7 @@ class Unit:
 
     Attributes:
       symbols: the module-level declarations of lowering rules.
-      callbacks: the Python functions that the module calls.
+      callbacks: the Python functions that the module calls (`python_calls`).
       constants: the arrays that it needs; `main` takes first those that it does not `embed`.
       places: where it must run (several, if they have the same devices); empty for the default
         device.
@@ -275,6 +275,14 @@ class Emitter:
             return False
         answers = hasattr(place, "is_left")  # places of plugins for older releases lack it
         return answers and len(place.devices) > 1 and place.is_left(self.bound)
+
+    @property
+    def calls_numpy(self) -> bool:
+        """True if functions of numpy may compute here, in place of operations (`python_calls`).
+
+        Code that is read elsewhere (`embeds`) calls no Python, and the compiler divides no calls.
+        """
+        return self.unit.formed and not self.unit.embed and not self.is_divided
 
     def whole_along(self, x: IrValue, aval: Aval, axes: Collection[int]) -> Any:
         """Return `x`, gathered so that every device has it whole along these axes.

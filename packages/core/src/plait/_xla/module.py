@@ -8,7 +8,7 @@ the same function defined on another line is the same code.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._base import jaxlib_api
+from .._base import jaxlib_api, lazy
 from .._base.config import config
 from .._base.errors import UndecidedDim
 from .._core.axis_names import unbound
@@ -35,7 +35,7 @@ class Module:
     Attributes:
       code: the bytecode.
       constants: arrays that `main` takes first.
-      callbacks: Python functions that it calls.
+      callbacks: Python functions that it calls, of users and of numpy (`python_calls`).
       places: the places where it must run.
       results: the placement of each result, None where the program does not set it.
       chosen: for each argument of `main`, whether the compiler places it; empty if it places none.
@@ -81,6 +81,12 @@ class Module:
         chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])
         self.chosen = chosen if any(chosen) else ()
         self.name, self.equations = "a program", 0
+
+    @property
+    def calls_users(self) -> bool:
+        """True if it calls Python functions of users."""
+        calls = self.callbacks
+        return bool(calls) and lazy.later("_xla.python_calls").are_users(calls)
 
     @property
     def place(self) -> Any:

@@ -15,7 +15,8 @@ from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops import shape as sh
-from plait.ext.ops.sorting import ranked_
+from plait.ext.ops.sorting import sort
+from plait.ext.ops.taking import take_along_axis
 from plait.ext.sizes import Dim, decide_eq, decide_ge, max_dim, product
 from plait.ext.surface import fused, size_given, value
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
@@ -73,11 +74,11 @@ def _quantile(
                 f"{name} with weights has no method {method!r}", fix='use method="inverted_cdf"'
             )
         return weighted_quantile(x, q, weights, axes=axes, keepdims=bool(keepdims), skip=skip)
-    return _of_rows(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
+    return _of_sorted(x, q, axes=axes, keepdims=bool(keepdims), method=method, skip=skip)
 
 
 @fused(numbers=("q",))
-def _of_rows(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
+def _of_sorted(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
     (x,) = el.floating((a,))
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     rows = [x.aval.shape[i] for i in rest]
@@ -86,7 +87,7 @@ def _of_rows(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, s
         size = size * x.aval.shape[i]
     if size.__class__ is int and size == 0:
         raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
-    x = sh.reshape(sh.transpose(x, (*rest, *axes)), (*rows, size))
+    x = sort(sh.reshape(sh.transpose(x, (*rest, *axes)), (*rows, size)), -1)
     real = np.zeros(0, x.aval.dtype).real.dtype
     if types.is_narrow(x.aval):  # a narrow dtype cannot count the elements
         real = np.dtype(np.float32)
@@ -109,28 +110,28 @@ def _of_rows(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, s
 
 
 def _picked(x: Value, q: Value, count: Value, method: str) -> Any:
-    """Return the elements of rows that sorting puts at fractions `q` of `count`."""
+    """Return elements of sorted rows at fractions `q` of `count`."""
     last = el.maximum(el.sub(count, 1), 0)
     if method == "inverted_cdf":
         position = el.sub(el.ceil(el.mul(q, count)), 1)
     else:
         alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
         position = el.add(el.mul(q, el.add(count, 1 - alpha - beta)), alpha - 1)
-    shape = (*x.aval.shape[:-1], position.aval.shape[-1])
-    position, last = sh.broadcast_to(position, shape), sh.broadcast_to(last, shape)
-    position = el.clamp(Literal(0, position.aval), position, last)
+    position = el.clamp(
+        Literal(0, position.aval), position, sh.broadcast_to(last, position.aval.shape)
+    )
     low = el.floor(position)
     high = el.minimum(el.add(low, 1), last)
     high = el.select(el.eq(low, position), low, high)
-    if method == "nearest":
-        low = el.round_even(position)
-    a, after = ranked_.bind(x, sh.convert(low, np.int32))
-    if method in ("lower", "inverted_cdf", "nearest"):
-        return a
-    b = el.select(el.eq(low, high), a, after)
+    at = lambda i: take_along_axis(x, sh.convert(i, np.int32), -1, mode="clip")  # noqa: E731
+    if method in ("lower", "inverted_cdf"):
+        return at(low)
     if method == "higher":
-        return b
+        return at(high)
+    if method == "nearest":
+        return at(el.round_even(position))
     part = 0.5 if method == "midpoint" else sh.convert(el.sub(position, low), x.aval.dtype)
+    a, b = at(low), at(high)
     # Two equal infinities would differ by nan; their distance is zero.
     same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
     step = el.select(same, 0, el.sub(b, a))

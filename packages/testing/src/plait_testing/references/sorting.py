@@ -72,12 +72,6 @@ def _top_k(x: np.ndarray, k: int) -> list[np.ndarray]:
     return [np.take_along_axis(x, at, -1), at]
 
 
-def _ranked(x: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
-    (y,) = _sort(x, axis=x.ndim - 1, num_keys=1, stable=True)
-    after = np.minimum(at + 1, x.shape[-1] - 1)
-    return [np.take_along_axis(y, i, -1) for i in (at, after)]
-
-
 # ---- samples -------------------------------------------------------------------------------
 
 
@@ -121,20 +115,9 @@ def _greatest(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32", (0, 3)),), {"k": 1})
 
 
-def _at_ranks(prim: Primitive) -> Iterator[Sample]:
-    x = ordinary("float32")
-    yield Sample((x, np.zeros((*x.shape[:-1], 2), np.int32)), {})
-    for dtype in ("float16", "bfloat16", "float32", "float64"):
-        rows = _rows(edges(dtype).dtype)
-        yield Sample((rows, np.array([0, 7, rows.size - 1], np.int32)), {})
-        long = np.resize(rows, (2, 2000))
-        yield Sample((long, np.array([[3], [1999]], np.int32)), {})
-
-
 REFERENCES = {
     "core.sort": Reference(_sort, _sorted),
     "core.argsort": Reference(_argsort, _argsorted),
     "core.top_k": Reference(_top_k, _greatest),
-    "core.ranked": Reference(_ranked, _at_ranks),
 }
 """The Reference of each primitive of the family."""
