@@ -4,8 +4,9 @@ The compiler simplifies a / b / c to a / (b * c), and (x + c) - c to x; it assum
 holds.  Such a pattern is an operation with an operand that another one made.  Where a module has
 one, an operation is inserted that changes no bit and costs nothing in the machine code:
 
-* between floats, `reduce_precision` to more bits than there are, which the compiler keeps;
-* beside a divisor that is constant or broadcast, an extreme or a selection: the compiler would
+* between floats, `reduce_precision` to more bits than there are, which the compiler keeps; or the
+  sum with a number that is -0, where a library of kernels computes rows and knows sums alone;
+* beside a divisor that is constant or broadcast, such a sum or a selection: the compiler would
   multiply by its reciprocal, which may be zero or infinite;
 * between integers, a clamp to the least and the greatest number.
 
@@ -30,7 +31,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 19
+VERSION = 20
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -56,8 +57,25 @@ _OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None, "stablehlo
 _CUTTING = {"stablehlo." + n for n in ("slice", "dynamic_slice", "gather")}
 """Operations that may return elements of one of several joined values."""
 
-_FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
+_FUNCTIONS = {"stablehlo." + n for n in ("exponential_minus_one", "logistic")}
 """Functions that the compiler computes with the exponential, as it does some of CHLO."""
+
+_ARITHMETIC = {
+    "stablehlo." + n
+    for n in (
+        *("abs", "add", "broadcast_in_dim", "convert", "convolution", "divide", "dot_general"),
+        *("dynamic_slice", "exponential", "gather", "maximum", "minimum", "multiply", "negate"),
+        *("optimization_barrier", "reduce", "reshape", "reverse", "slice", "subtract", "transpose"),
+    )
+}
+"""Operations that return no nan the compiler could foresee, if none of their operands is one."""
+
+_OF_EXPONENTIALS = {"stablehlo." + n for n in ("divide", "dot_general", "multiply", "reduce")}
+_OF_EXPONENTIALS.add("func.return")
+"""Operations that read an exponential and do not add to it."""
+
+_READS_ONE = {"stablehlo." + n for n in ("dynamic_slice", "gather", "reduce")}
+"""Those whose other operands are positions, or what a reduction starts from."""
 
 _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 """Operations that the compiler expands to others, as it does all those of CHLO."""
@@ -77,8 +95,14 @@ _EXPENSIVE = {
 }
 """Operations of elements that the compiler does not compute twice."""
 
-_LEAST = {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}
-"""The bits of minus infinity."""
+_WIDE = ("f32", "bf16", "f64")
+"""Types whose least normal number is less than 2**-60."""
+
+_COUNT_OF_ZEROS = 64
+"""The numbers that are -0 in each block."""
+
+_MINUS_ZERO = {"f32": "0x80000000", "f64": "0x8000000000000000"}
+"""The bits of -0."""
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
@@ -109,6 +133,8 @@ class _Walk:
         self.cpus = cpus
         self.functions = {mlir.word(f, "sym_name"): f for f in functions
                           if f.name == "func.func" and len(f.regions[0].blocks)}  # fmt: skip
+        self.has_rows = False
+        """True if the library of kernels may compute a part of the module."""
         self.calls: Counter[str] = Counter()
         self.named: set[str] = set()
         """Functions that are not only called where the walk comes by."""
@@ -126,6 +152,17 @@ class _Walk:
         """Operations of `_EXPENSIVE`."""
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
+        self.unforeseen: set[IrValue] = set()
+        """Floats made of arrays by arithmetic: the compiler cannot find out that they are nan."""
+        self.rows: Any = None
+        """The block that is walked, if the library of kernels may compute a part of it."""
+        self.operations: list[IrOperation] = []
+        """The operations of the block that is walked, as they were."""
+        self.order: dict[IrOperation, int] = {}
+        """The places of these operations, or nothing as long as they are not needed."""
+        self.minus_zeros: dict[Any, Any] = {}
+        """For each block in which the library may compute: numbers that are -0, as the compiler
+        cannot find out, and how many of them are used; None if none is."""
 
     # -- where to look -------------------------------------------------------------------------
 
@@ -137,6 +174,8 @@ class _Walk:
         """
         for name in self.functions:
             if not self.calls[name] and name not in self.named:
+                if name == "main":
+                    self.unforeseen.update(self.functions[name].regions[0].blocks[0].arguments)
                 self.body(name, repeat(NOTHING if name == "main" else UNKNOWN))
         waiting = [n for n in self.functions if n in self.named or self.calls[n] > 1]
         while waiting:
@@ -153,6 +192,8 @@ class _Walk:
             for b in region.blocks:
                 for inner in b.operations:
                     o = inner.operation
+                    if self.cpus and not self.has_rows:
+                        self.has_rows = _is_of_rows(o, _LIBRARY_TYPES)
                     if o.name == "func.call" and is_met:
                         self.calls[mlir.word(o, "callee")] += 1
                     elif o.name == "func.call":
@@ -176,18 +217,29 @@ class _Walk:
             self.marks.update(dict.fromkeys(op.results, UNKNOWN))
             return
         outer = self.spread
+        (b,) = self.functions[name].regions[0].blocks
+        self.pass_on(op.operands, b.arguments)
         self.body(name, marks)
         self.spread = outer
-        (b,) = self.functions[name].regions[0].blocks
         returned = list(b.operations)[-1].operands
         self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
+        self.pass_on(returned, op.results)
+
+    def pass_on(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
+        """Let other values be as unforeseen as these."""
+        self.unforeseen.update(y for x, y in zip(values, others) if x in self.unforeseen)
 
     def block(self, b: Any, unknown: Iterable[Any]) -> None:
         """Walk over a block; mark these arguments of it as unknown."""
         for x in unknown:
             self.marks[x] = UNKNOWN
-        for o in list(b.operations):
-            op = o.operation
+        operations = [o.operation for o in b.operations]
+        outer = self.rows, self.operations, self.order
+        self.rows = b if self.cpus and any(map(_is_of_rows, operations)) else None
+        self.operations, self.order = operations, {}
+        if self.rows is not None:
+            self.minus_zeros[b] = None
+        for op in operations:
             name = op.name
             rule = _RULES.get(name)
             if name in _EXPENSIVE:
@@ -205,11 +257,34 @@ class _Walk:
                 if name in _ENTERED:
                     for region in op.regions:
                         for inner in region.blocks:
+                            if name == "stablehlo.while":
+                                self.pass_on(op.operands, inner.arguments)
                             self.block(inner, inner.arguments)
                 for x in op.results:
                     self.marks[x] = UNKNOWN
+                if name == "stablehlo.while":
+                    self.pass_on(op.operands, op.results)
+            if name in _ARITHMETIC:
+                self.foresee(op, marks)
             if self.spread and len(op.results) == 1 and op.result not in self.marks:
                 self.marks[op.result] = Mark(frozenset(), None, True)
+        self.rows, self.operations, self.order = outer
+
+    def foresee(self, op: IrOperation, marks: Sequence[Mark]) -> None:
+        """Note that the compiler cannot find out that the results of an operation are nan.
+
+        It could if it knew all operands, or that one of them is nan or infinite.  Selections and
+        other operations may return such constants here and there.
+        """
+        operands = list(op.operands)
+        if op.name in _READS_ONE:
+            operands, marks = operands[: len(op.results)], marks[: len(op.results)]
+        unforeseen = [x in self.unforeseen for x in operands]
+        if any(unforeseen) and all(
+            u or (m.written and math.isfinite(_number(m)))
+            for u, m in zip(unforeseen, marks, strict=True)
+        ):
+            self.unforeseen.update(op.results)
 
     def kind(self, value: IrValue) -> Kind:
         """Return the kind of the elements of a value."""
@@ -259,13 +334,47 @@ class _Walk:
         re, im = (self.flags(op, p, p, "NE") for p in self.parts(op, x))
         return self.made(op, "stablehlo.and", re.type, [re, im])
 
-    def _opaque(self, op: IrOperation, x: IrValue) -> Any:
+    def _opaque(self, op: Any, x: IrValue) -> Any:
         t = x.type
         if self.kind(x).category == "c":
             parts = [self._opaque(op, p) for p in self.parts(op, x)]
             return self.made(op, "stablehlo.complex", t, parts)
+        if self.rows is not None and str(t.element_type) == "f32" and t.has_static_shape:
+            zero = self.minus_zero(op, self.rows)
+            zero = self.made(op, "stablehlo.broadcast_in_dim", t, [zero],
+                             broadcast_dimensions=mlir.attr("array<i64>"))  # fmt: skip
+            return self.made(op, "stablehlo.add", t, [x, zero])
+        return self.rounded_to_more(op, x)
+
+    def rounded_to_more(self, op: Any, x: IrValue) -> Any:
+        """Return a value of more bits than there are, which the compiler keeps, but no library."""
+        if self.kind(x).category == "c":
+            return self._opaque(op, x)
         bits = dict(exponent_bits=mlir.attr("11 : i32"), mantissa_bits=mlir.attr("52 : i32"))
-        return self.made(op, "stablehlo.reduce_precision", t, [x], **bits)
+        return self.made(op, "stablehlo.reduce_precision", x.type, [x], **bits)
+
+    def minus_zero(self, op: object, block: Any) -> IrValue:
+        """Return a scalar that is -0, which the compiler takes for any number.
+
+        Adding it changes no number.  Each is an element of its own: the compiler would write an
+        array of one that is added in two places.
+        """
+        ranked, f32 = self.m.ir.RankedTensorType, self.m.ir.F32Type.get(self.m.context)
+        many, one, none = (
+            ranked.get(s, f32, None, self.m.unknown) for s in ([_COUNT_OF_ZEROS], [1], [])
+        )
+        if self.minus_zeros[block] is None:
+            at = self.m.ir.InsertionPoint.at_block_begin(block)
+            value = mlir.attr(f"dense<-0.0> : {many}")
+            zeros = self.made(at, "stablehlo.constant", many, [], value=value)
+            self.minus_zeros[block] = self.hidden(at, zeros), [0]
+        zeros, used = self.minus_zeros[block]
+        i = used[0] % _COUNT_OF_ZEROS
+        used[0] += 1
+        ends = {k: mlir.i64s(n) for k, n in
+                (("start_indices", i), ("limit_indices", i + 1), ("strides", 1))}  # fmt: skip
+        found = self.made(op, "stablehlo.slice", one, [zeros], **ends)
+        return self.made(op, "stablehlo.reshape", none, [found])
 
     def flags(self, op: object, x: IrValue, y: IrValue, direction: str) -> Any:
         """Return the booleans of a comparison."""
@@ -285,6 +394,7 @@ class _Walk:
 
     def narrow(self, op: IrOperation) -> None:
         """Give the result of an operation one reader."""
+        self.rows = op.block if op.block in self.minus_zeros else None
         if self.kind(op.result).category == "f":
             self.replaced(op, lambda after: self._opaque(after, op.result))
 
@@ -341,10 +451,20 @@ class _Walk:
         self.any_of(op, [*marks, Mark(frozenset(["chosen"]))])
         self.folded(op)
 
+    def extreme(self, op: IrOperation) -> None:
+        """Keep the greater or the lesser of two floats from the library of kernels, whose own loses
+        nan."""
+        self.one_of(op)
+        if self.has_rows and self.kind(op.result).category == "f":
+            for i, x in enumerate(list(op.operands)):
+                if not self.mark(x).written:
+                    op.operands[i] = self.rounded_to_more(op, x)
+            self.replaced(op, lambda after: self.rounded_to_more(after, op.result))
+
     def moved(self, op: IrOperation) -> None:
         """Copy the marks of the elements that an operation moves, not those of positions."""
         marks = [self.mark(x) for x in list(op.operands)[: _OPERANDS_MOVED.get(op.name, 1)]]
-        spread = "broadcast" in op.name
+        spread = "broadcast" in op.name and _grows(op)
         if op.name in _CUTTING and marks[0].kinds & origins.JOINED:
             m = marks[0]
             self.leave(op.result, m.kinds | origins.CUT, m.number, m.spread)
@@ -387,8 +507,8 @@ class _Walk:
             my.kinds & origins.CONSTANT and mx.kinds & origins.SCALED
         ):
             self.rounded(op, 0)
-        if my.kinds & origins.DIVISORS:
-            self.rounded(op, 1)
+        if my.kinds & origins.DIVISORS:  # where the library divides, it takes longer than a loop
+            op.operands[1] = self.rounded_to_more(op, y)
         if beside and not (mx.written and my.written):
             op.operands[1] = self.divisor(op, x, op.operands[1])
         kinds = origins.QUOTIENT | (origins.SCALED if my.kinds & origins.CONSTANT else frozenset())
@@ -397,21 +517,25 @@ class _Walk:
     def divisor(self, op: IrOperation, x: IrValue, y: IrValue) -> Any:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
-        It is the greater of y and the lesser of x and minus infinity.  That is y: where x is nan so
-        is the quotient, for any divisor.  The compiler hands loops to a library of kernels that has
-        extremes and no selections, so an extreme breaks none in two.  A broadcast that is read
-        twice would, so y is read once.  That hides nothing if x may be a broadcast itself.
+        It is the sum of y and -0, which is written as the lesser of -0 and the size of x.  If x is
+        nan or zero, a library may take another number for that; the quotient is the same.  The
+        compiler hands loops to a library of kernels that has these operations and no selections,
+        so they break none in two.  They hide nothing if x may be a broadcast itself.  If x is a sum
+        of rows, the library ends where it is read twice, so a constant divisor is made apart.
         """
         m = self.mark(x)
-        if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
+        spread = m.spread or m.kinds & origins.CONSTANT
+        known = self.rows is not None and self.mark(y).written
+        if (spread or known) and _has_places(x.type):
             return self.hidden(op, y)
-        least = _LEAST.get(str(x.type.element_type))
+        least = _MINUS_ZERO.get(str(x.type.element_type))
         if least is None:
             return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
         value = mlir.attr(f"dense<{least}> : {y.type}")
         lesser = self.made(op, "stablehlo.constant", y.type, [], value=value)
-        lesser = self.made(op, "stablehlo.minimum", y.type, [x, lesser])
-        return self.made(op, "stablehlo.maximum", y.type, [y, lesser])
+        size = self.made(op, "stablehlo.abs", y.type, [x])
+        lesser = self.made(op, "stablehlo.minimum", y.type, [size, lesser])
+        return self.made(op, "stablehlo.add", y.type, [y, lesser])
 
     def left_out(self, x: IrValue) -> None:
         """Let the library of kernels end at a reduction whose broadcast result is `x`.
@@ -455,7 +579,8 @@ class _Walk:
         value = value_of(m)
         if value is None or self.kind(x).category == "c" or not math.isfinite(value):
             return False
-        return abs(math.frexp(value)[0]) == 0.5 and 2.0**-6 <= abs(value) <= 2.0**6
+        most = 2.0 ** (60 if str(x.type.element_type) in _WIDE else 6)
+        return abs(math.frexp(value)[0]) == 0.5 and 1 / most <= abs(value) <= most
 
     def multiply(self, op: IrOperation) -> None:
         x, y = op.operands
@@ -466,6 +591,8 @@ class _Walk:
             if category == "i" and not (mx.written or my.written):
                 self.replaced(op, lambda after: self.clamped(after, op.result))
             return
+        if mx.kinds & origins.EXPONENTIAL and my.kinds & origins.EXPONENTIAL:
+            self.rounded(op, 0)
         for i, a, b in ((0, mx, my), (1, my, mx)):
             if a.kinds & origins.MASK or (
                 a.kinds & origins.FACTORS and (b.spread or b.kinds & origins.BESIDE_FACTORS)
@@ -501,6 +628,12 @@ class _Walk:
     def extremes(self, op: IrOperation) -> None:
         """Replace a reduction to the greatest or the least, which loses nan on CPUs."""
         forms = later("_xla.extremes")
+        alone = self.cpus == 1 and len(op.results) == 1 and _is_of_rows(op)
+        if alone and forms.is_extreme(op):
+            order = self.order or {o: i for i, o in enumerate(self.operations)}
+            self.order = order
+            if later("_xla.peaks").may_lose_nan(op, order):
+                return
         new = forms.replaced(op, self.cpus, self.mark(op.operands[-1]))
         if new:
             self.changed = True
@@ -651,6 +784,21 @@ class _Walk:
 
         self.replaced(op, chosen)
 
+    def exponential(self, op: IrOperation) -> None:
+        """Leave an exponential to the library of kernels, with sums of it and factors, unless the
+        compiler may foresee nan.
+
+        Elsewhere it is protected as other functions are.  Its last step is a product, which could
+        become one operation with a sum, and not overflow.
+        """
+        (x,) = op.operands
+        readers = {u.owner.operation.name for u in op.result.uses}
+        if self.rows is None or x not in self.unforeseen or not readers <= _OF_EXPONENTIALS:
+            self.function_of_one(op)
+        else:
+            self.leave(op.result, origins.EXPONENTIAL)
+            self.folded(op)
+
     def absolute(self, op: IrOperation) -> None:
         (x,) = op.operands
         m = self.mark(x)
@@ -679,8 +827,8 @@ class _Walk:
             above = self.made(op, "stablehlo.maximum", x.type, [low, x])
             new = self.made(op, "stablehlo.minimum", x.type, [above, high])
             op.result.replace_all_uses_with(new)
-            self.one_of(above.owner.operation)
-            self.one_of(new.owner.operation)
+            self.extreme(above.owner.operation)
+            self.extreme(new.owner.operation)
         else:
             self.one_of(op)
 
@@ -729,8 +877,8 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.power": _Walk.of_one,
     "stablehlo.abs": _Walk.absolute,
     "stablehlo.negate": _Walk.negated,
-    "stablehlo.maximum": _Walk.one_of,
-    "stablehlo.minimum": _Walk.one_of,
+    "stablehlo.maximum": _Walk.extreme,
+    "stablehlo.minimum": _Walk.extreme,
     "stablehlo.select": _Walk.one_of,
     "stablehlo.clamp": _Walk.bounded,
     "stablehlo.optimization_barrier": _Walk.passed,
@@ -740,6 +888,7 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.dot_general": _Walk.dot,
     "stablehlo.convolution": _Walk.dot,
     **dict.fromkeys(_MOVING, _Walk.moved),
+    "stablehlo.exponential": _Walk.exponential,
     **dict.fromkeys(_FUNCTIONS, _Walk.function_of_one),
     **dict.fromkeys(_COMPOSED, _Walk.composed),
     **dict.fromkeys(_FOLDED, _Walk.folded),
@@ -786,6 +935,37 @@ def _is_with_a_vector(op: IrOperation) -> bool:
     summed = math.prod(x.shape[int(a)] for a in found[1].split(",") if a.strip())
     whole = math.prod(op.result.type.shape) * summed
     return summed == 1 or whole in (math.prod(x.shape), math.prod(y.shape))
+
+
+def _grows(op: IrOperation) -> bool:
+    """Return whether a result may have more elements than the operand."""
+    before, after = op.operands[0].type, op.result.type
+    known = before.has_static_shape and after.has_static_shape
+    return not known or math.prod(before.shape) < math.prod(after.shape)
+
+
+def _number(m: Mark) -> float:
+    """Return the number that fills a constant; nan if there are several."""
+    value = value_of(m)
+    return math.nan if value is None else value
+
+
+_FEWEST_OF_ROWS = 1 << 12
+"""The fewest elements of a reduction that the compiler leaves to the library of kernels."""
+
+
+_LIBRARY_TYPES = ("f32", "f64", "bf16", "f16")
+"""Types of elements that it reduces."""
+
+
+def _is_of_rows(op: IrOperation, types: Sequence[str] = ("f32",)) -> bool:
+    """Return whether the library of kernels may compute a reduction of elements of these types,
+    with the operations around it."""
+    if op.name != "stablehlo.reduce":
+        return False
+    t: Any = op.operands[0].type
+    large = not t.has_static_shape or math.prod(t.shape) >= _FEWEST_OF_ROWS
+    return large and str(t.element_type) in types
 
 
 def _has_places(t: Any) -> bool:

@@ -123,7 +123,8 @@ class Extreme:
         if whole == n:
             return result
         rest = self.reduced(self.part(rows, whole, n), start, [first])
-        return self.made(self.step, result.type, [result, rest])
+        both = self.made(self.step, result.type, [self.kept(result), self.kept(rest)])
+        return self.kept(both)  # or else the library computes it, with what follows
 
     def divided(self, start: float | None) -> list[Any]:
         """Write the form for several devices; return the new results, none if it has no form.

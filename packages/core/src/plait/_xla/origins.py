@@ -44,24 +44,25 @@ CONSTANT = frozenset(["number", "late", "unknown"])
 UNKNOWN = Mark(frozenset(["unknown"]))
 NOTHING = Mark(frozenset())
 
-LATE, MASK, PRODUCT, SCALED, QUOTIENT, SHIFTED, SUM, JOINED, CUT = (
+LATE, MASK, PRODUCT, SCALED, QUOTIENT, SHIFTED, SUM, EXPONENTIAL, JOINED, CUT = (
     frozenset([k])
     for k in (
-        *("late", "mask", "product", "scaled", "divide", "shifted", "sum"),
+        *("late", "mask", "product", "scaled", "divide", "shifted", "sum", "exponential"),
         *("joined", "cut"),  # values beside constants, and elements of such
     )
 )
 CONVERTED = CONSTANT | MASK
 POWERS = frozenset(["power", "product", "divide", "sqrt", "rsqrt"])
 DIVIDED = {"divide", "mask", "composed", "unknown"}
-DIVISORS = {"divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
+DIVISORS = {"divide", "power", "sqrt", "rsqrt", "exponential", "composed", "unknown"}
 FACTORS = {"scaled", "sqrt", "rsqrt", "mask", "composed", "unknown"}
 BESIDE_FACTORS = {"number", "late", *FACTORS}
 SUMS = {"sum", "shifted", "unknown"}
 TERMS = {"shifted", "unknown"}
-NEVER_NEGATIVE = {"product", "scaled", "abs", "chosen", "power", "sqrt", "rsqrt", "composed",
-                   "unknown"}  # fmt: skip
-UNDONE = {"product", "scaled", "divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
+NEVER_NEGATIVE = {"product", "scaled", "abs", "chosen", "power", "sqrt", "rsqrt", "exponential",
+                   "composed", "unknown"}  # fmt: skip
+UNDONE = {"product", "scaled", "divide", "power", "sqrt", "rsqrt", "exponential", "composed",
+          "unknown"}  # fmt: skip
 
 
 def kind_of(t: Any) -> Kind:

@@ -9,6 +9,7 @@ narrow as the operand.
 from typing import Any, overload
 from typing import Literal as Exactly
 
+import ml_dtypes
 import numpy as np
 
 from plait.ext import Literal
@@ -23,6 +24,7 @@ from plait.ext.ops.shape import (
     normal_axes,
     reshape,
 )
+from plait.ext.sizes import decide_ge
 from plait.ext.surface import fused, value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
@@ -36,10 +38,21 @@ def _axes(axis: object, x: Array) -> tuple[int, ...]:
     return tuple(sorted(normal_axes(axis, x.aval.ndim)))
 
 
+def _top(x: Array, axes: tuple, where: ArrayLike | None) -> Any:
+    """Return the greatest element; -inf without elements."""
+    some = where is None and all(decide_ge(x.aval.shape[a], 1) for a in axes)
+    initial = None if some else -np.inf
+    return reduction.max_(x, axes, keepdims=True, initial=initial, where=where)
+
+
 def _peak(x: Array, axes: tuple, where: ArrayLike | None) -> Any:
-    """Return the greatest element without its derivative; 0 where it is infinite."""
-    top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
-    return el.stop(el.select(el.is_finite(top), top, 0))
+    """Return the greatest element without its derivative, or a finite number near an infinite one.
+
+    From the greatest number, an infinite element differs by infinity.
+    """
+    most = float(ml_dtypes.finfo(x.aval.dtype).max)
+    top = _top(x, axes, where)
+    return el.stop(el.minimum(el.maximum(top, -most), most))
 
 
 @fused
@@ -148,7 +161,7 @@ def _softmax(x: object, where: ArrayLike | None, *, axis: object) -> Any:
 
 def _shifted(x: Array, where: ArrayLike | None, axes: tuple) -> Any:
     """Return x less the greatest element, so that the maximum is 0."""
-    top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
+    top = _top(x, axes, where)
     rest = el.sub(x, el.stop(top))
     return rest if where is None else el.select(where, rest, -np.inf)
 
