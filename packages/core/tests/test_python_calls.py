@@ -132,17 +132,25 @@ INTERRUPTED = """
     f = plait.jit(sort if sys.argv[1] == "once" else loop)
     want = np.asarray(f(x))
     raised = lost = 0
+
+    def strike(go, seconds):
+        go.wait()
+        time.sleep(seconds)
+        _thread.interrupt_main()
+
     for k in range(60):
-        timer = threading.Timer(0.002 + k * 1e-4, _thread.interrupt_main)
-        timer.start()
+        go = threading.Event()
+        thread = threading.Thread(target=strike, args=(go, 0.002 + k * 1e-4))
+        thread.start()
         try:
             end = time.monotonic() + 2
+            go.set()
             while time.monotonic() < end:
                 np.testing.assert_array_equal(f(x), want)
             lost += 1
         except KeyboardInterrupt:
             raised += 1
-        timer.join()
+        thread.join()
     np.testing.assert_array_equal(f(x), want)
     print(raised + lost, lost < 5)
 """
