@@ -417,3 +417,23 @@ def test_sums_with_zeros_keep_their_signs(way, dtype):
                 one, other = (np.asarray(getattr(a, part), F64) for a in (got, want))
                 np.testing.assert_array_equal(np.signbit(one), np.signbit(other), err_msg=str(zero))
                 np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("tier", ["full", "fast"])
+def test_zeros_keep_their_signs_as_divisors_and_terms(zero, tier):
+    """The guards of divisors and of terms are sums, which the compiler would drop from zeros."""
+    x = np.full((64, 96), 2, F32)
+    run = lambda f: np.asarray(plait.jit(f, tier=tier)(x))  # noqa: E731
+    sign = np.copysign(1, F32(zero))
+    np.testing.assert_array_equal(run(lambda x: x / F32(zero)), sign * np.inf)
+    np.testing.assert_array_equal(run(lambda x: x / pnp.full(x.shape, zero, F32)), sign * np.inf)
+    np.testing.assert_array_equal(run(lambda x: x[0] / F32(zero)), sign * np.inf)
+
+    def with_sums(x):
+        # A selection that is a constant zero only later, in a block with sums of rows.
+        zeros = pnp.where(x.sum(-1, keepdims=True) > -9e9, F32(zero), F32(zero))
+        return x / zeros, 1 / (zeros * F32(1)) / x, x / (zeros / F32(3))
+
+    for got in plait.jit(with_sums, tier=tier)(x):
+        np.testing.assert_array_equal(got, np.full_like(got, sign * np.inf))

@@ -339,7 +339,9 @@ class _Walk:
         if self.kind(x).category == "c":
             parts = [self._opaque(op, p) for p in self.parts(op, x)]
             return self.made(op, "stablehlo.complex", t, parts)
-        if self.rows is not None and str(t.element_type) == "f32" and t.has_static_shape:
+        known = self.mark(x).kinds & origins.CONSTANT  # the compiler takes 0 + y for y
+        plain = str(t.element_type) == "f32" and t.has_static_shape and not known
+        if self.rows is not None and plain:
             zero = self.minus_zero(op, self.rows)
             zero = self.made(op, "stablehlo.broadcast_in_dim", t, [zero],
                              broadcast_dimensions=mlir.attr("array<i64>"))  # fmt: skip
@@ -520,16 +522,17 @@ class _Walk:
         It is the sum of y and -0, which is written as the lesser of -0 and the size of x.  If x is
         nan or zero, a library may take another number for that; the quotient is the same.  The
         compiler hands loops to a library of kernels that has these operations and no selections,
-        so they break none in two.  They hide nothing if x may be a broadcast itself.  If x is a sum
-        of rows, the library ends where it is read twice, so a constant divisor is made apart.
+        so they break none in two.  They hide nothing if x may be a broadcast itself, and the
+        compiler takes 0 + y for y.  If x is a sum of rows, the library ends where it is read twice,
+        so a constant divisor is made apart.
         """
-        m = self.mark(x)
+        m, my = self.mark(x), self.mark(y)
         spread = m.spread or m.kinds & origins.CONSTANT
-        known = self.rows is not None and self.mark(y).written
-        if (spread or known) and _has_places(x.type):
+        if (spread or (self.rows is not None and my.written)) and _has_places(x.type):
             return self.hidden(op, y)
         least = _MINUS_ZERO.get(str(x.type.element_type))
-        if least is None:
+        zero = my.kinds & origins.CONSTANT and not (my.written and value_of(my))
+        if least is None or zero:
             return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
         value = mlir.attr(f"dense<{least}> : {y.type}")
         lesser = self.made(op, "stablehlo.constant", y.type, [], value=value)

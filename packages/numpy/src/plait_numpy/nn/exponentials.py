@@ -24,7 +24,6 @@ from plait.ext.ops.shape import (
     normal_axes,
     reshape,
 )
-from plait.ext.sizes import decide_ge
 from plait.ext.surface import fused, value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
@@ -40,7 +39,8 @@ def _axes(axis: object, x: Array) -> tuple[int, ...]:
 
 def _top(x: Array, axes: tuple, where: ArrayLike | None) -> Any:
     """Return the greatest element; -inf without elements."""
-    some = where is None and all(decide_ge(x.aval.shape[a], 1) for a in axes)
+    sizes = [x.aval.shape[a] for a in axes]
+    some = where is None and all(n.__class__ is int and n > 0 for n in sizes)
     initial = None if some else -np.inf
     return reduction.max_(x, axes, keepdims=True, initial=initial, where=where)
 
