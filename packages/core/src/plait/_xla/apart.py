@@ -31,7 +31,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 20
+VERSION = 21
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -235,7 +235,7 @@ class _Walk:
             self.marks[x] = UNKNOWN
         operations = [o.operation for o in b.operations]
         outer = self.rows, self.operations, self.order
-        self.rows = b if self.cpus and any(map(_is_of_rows, operations)) else None
+        self.rows = b if self.cpus and any(map(_sums_rows, operations)) else None
         self.operations, self.order = operations, {}
         if self.rows is not None:
             self.minus_zeros[b] = None
@@ -955,6 +955,14 @@ def _number(m: Mark) -> float:
 
 _FEWEST_OF_ROWS = 1 << 12
 """The fewest elements of a reduction that the compiler leaves to the library of kernels."""
+
+
+def _sums_rows(op: IrOperation) -> bool:
+    """Return whether the library may compute a reduction along the last axis in one pass."""
+    if not _is_of_rows(op):
+        return False
+    numbers: Any = op.attributes["dimensions"]
+    return len(op.operands[0].type.shape) - 1 in [int(n) for n in numbers]
 
 
 _LIBRARY_TYPES = ("f32", "f64", "bf16", "f16")
