@@ -753,6 +753,7 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", "--families")
     session.run("python", "-m", "tests.fuzz.random_expressions", *session.posargs)
+    session.run("python", "-m", "tests.fuzz.random_rows", *session.posargs)
 
 
 @nox.session
@@ -770,6 +771,7 @@ def nightly(session: nox.Session) -> None:
         "tests.fuzz.random_piles",
         "tests.fuzz.random_lengths",
         "tests.fuzz.random_divisions",
+        "tests.fuzz.random_rows",
         "tests.sharding.varying_programs",
     ):
         session.run("python", "-m", module, "--minutes", "15")

@@ -18,9 +18,7 @@ Invariant: a batch of expressions follows from its seed alone.
 """
 
 import gc
-import os
 import random
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -42,7 +40,7 @@ from .array_operations import (
     outside,
     terms_of,
 )
-from .seeds import options, seeds
+from .seeds import again, options, seeds
 
 ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX"}
 BATCH = 100
@@ -539,10 +537,9 @@ def main() -> int:
     parser = options("run random expressions for some minutes")
     parser.add_argument("--tier", default="full", help="of the compiler, for both sides")
     given = parser.parse_args()
-    needed = ENVIRONMENT | {"PLAIT_TIER": given.tier}
-    if not all(v in os.environ.get(k, "") for k, v in needed.items()):
-        command = [sys.executable, "-m", "tests.fuzz.random_expressions", *sys.argv[1:]]
-        return subprocess.run(command, env={**os.environ, **needed}, check=False).returncode
+    status = again("tests.fuzz.random_expressions", ENVIRONMENT | {"PLAIT_TIER": given.tier})
+    if status is not None:
+        return status
     warnings.simplefilter("error")
     found = done = 0
     for seed in seeds(given, BATCH):

@@ -6,9 +6,13 @@ it knows.  Rows hold nan, infinities and zeros of both signs here and there.
 Run as a script, `python -m tests.fuzz.random_rows`, it goes on for `--minutes` or `--count`
 programs, from a seed that it prints, and says what differs.
 
+That holds where the processor multiplies and adds in two roundings, as in `random_expressions`.
+
 Invariant: the truth is the same operations, compiled one by one.
 """
 
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,7 +22,8 @@ import plait
 from plait import lax
 from plait import numpy as pnp
 
-from .seeds import options, seeds
+from .random_expressions import ENVIRONMENT
+from .seeds import again, options, seeds
 
 SHAPES = ((64, 96), (5, 1000), (4, 32, 48), (3, 4096), (4096, 3))
 UNARY: dict[str, Callable[..., Any]] = {
@@ -148,8 +153,13 @@ def difference(seed: int, hostile: bool) -> str | None:
     return None
 
 
-if __name__ == "__main__":
-    given = options(__doc__ or "").parse_args()
+def main() -> int:
+    """Run programs for some minutes, and return whether any differs."""
+    given = options("run random programs over rows for some minutes").parse_args()
+    status = again("tests.fuzz.random_rows", ENVIRONMENT)
+    if status is not None:
+        return status
+    warnings.simplefilter("ignore")
     wrong = count = 0
     for seed in seeds(given):
         for hostile in (True, False):
@@ -158,4 +168,9 @@ if __name__ == "__main__":
             if found is not None:
                 wrong += 1
                 print(found, flush=True)
-    print(f"{count} programs, {wrong} wrong")
+    print(f"{count} programs: {wrong} differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

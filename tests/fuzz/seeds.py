@@ -4,7 +4,10 @@ Invariant: a seed that is printed gives the same program again with `--seed S --
 """
 
 import argparse
+import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -16,6 +19,15 @@ def options(about: str, minutes: float = 10.0) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=None, help="where to begin")
     parser.add_argument("--count", type=int, default=None, help="how many, at most")
     return parser
+
+
+def again(module: str, needed: dict[str, str]) -> int | None:
+    """Run the script in a process with these variables; return its status, None if this one has
+    them."""
+    if all(v in os.environ.get(k, "") for k, v in needed.items()):
+        return None
+    command = [sys.executable, "-m", module, *sys.argv[1:]]
+    return subprocess.run(command, env={**os.environ, **needed}, check=False).returncode
 
 
 def seeds(given: argparse.Namespace, each: int = 1) -> Iterator[int]:

@@ -433,7 +433,51 @@ def test_zeros_keep_their_signs_as_divisors_and_terms(zero, tier):
     def with_sums(x):
         # A selection that is a constant zero only later, in a block with sums of rows.
         zeros = pnp.where(x.sum(-1, keepdims=True) > -9e9, F32(zero), F32(zero))
-        return x / zeros, 1 / (zeros * F32(1)) / x, x / (zeros / F32(3))
+        small = zeros * F32(0.3) * F32(0.3), zeros / F32(3) / F32(7)
+        return x / zeros, x / (zeros / F32(3)), *(1 / s / x for s in small)
 
     for got in plait.jit(with_sums, tier=tier)(x):
         np.testing.assert_array_equal(got, np.full_like(got, sign * np.inf))
+
+
+def rewritten(f, *xs):
+    """Return the text that the compiler gets for a function on one CPU."""
+    return mlir.text(apart.kept_apart(plait.jit(f).lower(*xs).module().code, 1))
+
+
+def test_what_the_library_does_not_compute_is_rounded_as_elsewhere():
+    """A convnet's sums over all but the last axis gain nothing from the library's own guards, which
+    took half of its time to compile."""
+    x, y = np.ones((4096, 8), F32), np.ones((8, 4096), F32)
+    f = lambda x, axis: x / pnp.sqrt(x.sum(axis, keepdims=True)) / F32(3)  # noqa: E731
+    assert "iota" not in rewritten(lambda x: f(x, 0), x)
+    assert "iota" in rewritten(lambda y: f(y, 1), y)
+
+
+def exponential_of(x):
+    """Return exponentials beside a sum of rows, which decides what guards they have."""
+    return pnp.exp(x) * (1 / pnp.exp(x).sum(-1, keepdims=True))
+
+
+LATER_NAN = {
+    "of booleans": lambda m, x: exponential_of(m.astype(F32) / m.astype(F32)),
+    "selected": lambda m, x: exponential_of(pnp.where(m, x, np.nan)),
+    "differences": lambda m, x: exponential_of(pnp.where(m, x, np.inf) - pnp.where(m, x, np.inf)),
+    "of a loop": lambda m, x: exponential_of(
+        lax.fori_loop(0, 1, lambda i, c: pnp.full_like(c, np.nan), x)),
+    "padded": lambda m, x: exponential_of(lax.pad(x[:, 1:], F32(np.nan), [(0, 0, 0), (1, 0, 0)])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LATER_NAN)
+@pytest.mark.parametrize("tier", ["full", "fast"])
+def test_exponentials_of_nan_that_the_compiler_may_foresee(name, tier):
+    """They have their guard, also beside sums of rows."""
+    f = LATER_NAN[name]
+    x = np.random.RandomState(0).normal(size=(64, 96)).astype(F32)
+    m = x > -1
+    assert "compare NE" in " ".join(rewritten(f, m, x).replace(",", " ").split())
+    got = np.asarray(plait.jit(f, tier=tier)(m, x))
+    nan = np.asarray(f(pnp.asarray(m), pnp.asarray(x)))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(nan))
+    assert np.isnan(nan).any()

@@ -593,13 +593,10 @@ def load_again(
     """Return the loaded executable whose `serialize` gave these bytes, for a device list.
 
     `code` is the StableHLO that it was compiled from, and `callbacks` are the Python functions that
-    it calls.  Raises the runtime's own error
-    (`RuntimeFailure`).
+    it calls.  Raises the runtime's own error (`RuntimeFailure`).
     """
     if calls_lapack(code):
         register_lapack()
-    if not callbacks:
-        return client.deserialize_executable(data, devices, options)
     return client.deserialize_executable(data, devices, options, host_callbacks=list(callbacks))
 
 

@@ -49,10 +49,11 @@ def order(e: Emitter, x: IrValue, aval: Aval, axis: int) -> Any:
 
 def _along(e: Emitter, f: HostFunction, x: IrValue, aval: Aval, out: Aval, axis: int) -> Any:
     """Emit a call of a function of rows, which numpy reads fastest where they lie in memory."""
-    rest = [i for i in range(aval.ndim) if i != axis]
-    to, back = [*rest, axis], [*range(axis), aval.ndim - 1, *range(axis, aval.ndim - 1)]
-    if axis == aval.ndim - 1:
+    last = aval.ndim - 1
+    if axis == last:
         return f.emit(e, [x], [aval], [out])[0]
+    to = [*(i for i in range(aval.ndim) if i != axis), axis]
+    back = [*range(axis), last, *range(axis, last)]
     rows, out_rows = (a.with_shape(tuple([a.shape[i] for i in to])) for a in (aval, out))
     x = e.op("stablehlo.transpose", [x], rows, permutation=i64s(*to))
     (found,) = f.emit(e, [x], [rows], [out_rows])

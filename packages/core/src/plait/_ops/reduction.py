@@ -315,6 +315,10 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
         if initial is None:
             _not_empty(name, x.aval, axis, where)
         out = _over(prim, x, axis, keepdims, where, neutral)
+        # The reduction starts from this number itself.
+        is_neutral = initial.__class__ is float and x.aval.category == FLOATING
+        if is_neutral and initial == neutral(x.aval.dtype):
+            return out
         return _started(join, out, initial)
 
     reduce.__name__ = reduce.__qualname__ = name + "_"

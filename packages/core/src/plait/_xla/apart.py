@@ -29,9 +29,9 @@ from .._base import jaxlib_api
 from .._base.jaxlib_api import IrOperation, IrType, IrValue
 from .._base.lazy import later
 from . import mlir, origins
-from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
+from .origins import NOTHING, UNKNOWN, Kind, Mark, Unforeseen, any_of, same_scale, value_of
 
-VERSION = 21
+VERSION = 22
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -60,22 +60,10 @@ _CUTTING = {"stablehlo." + n for n in ("slice", "dynamic_slice", "gather")}
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential_minus_one", "logistic")}
 """Functions that the compiler computes with the exponential, as it does some of CHLO."""
 
-_ARITHMETIC = {
-    "stablehlo." + n
-    for n in (
-        *("abs", "add", "broadcast_in_dim", "convert", "convolution", "divide", "dot_general"),
-        *("dynamic_slice", "exponential", "gather", "maximum", "minimum", "multiply", "negate"),
-        *("optimization_barrier", "reduce", "reshape", "reverse", "slice", "subtract", "transpose"),
-    )
-}
-"""Operations that return no nan the compiler could foresee, if none of their operands is one."""
-
-_OF_EXPONENTIALS = {"stablehlo." + n for n in ("divide", "dot_general", "multiply", "reduce")}
-_OF_EXPONENTIALS.add("func.return")
+_OF_EXPONENTIALS = {
+    "func.return", *("stablehlo." + n for n in ("divide", "dot_general", "multiply", "reduce"))
+}  # fmt: skip
 """Operations that read an exponential and do not add to it."""
-
-_READS_ONE = {"stablehlo." + n for n in ("dynamic_slice", "gather", "reduce")}
-"""Those whose other operands are positions, or what a reduction starts from."""
 
 _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 """Operations that the compiler expands to others, as it does all those of CHLO."""
@@ -152,8 +140,7 @@ class _Walk:
         """Operations of `_EXPENSIVE`."""
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
-        self.unforeseen: set[IrValue] = set()
-        """Floats made of arrays by arithmetic: the compiler cannot find out that they are nan."""
+        self.unforeseen = Unforeseen()
         self.rows: Any = None
         """The block that is walked, if the library of kernels may compute a part of it."""
         self.operations: list[IrOperation] = []
@@ -175,7 +162,7 @@ class _Walk:
         for name in self.functions:
             if not self.calls[name] and name not in self.named:
                 if name == "main":
-                    self.unforeseen.update(self.functions[name].regions[0].blocks[0].arguments)
+                    self.unforeseen.arrays(self.functions[name].regions[0].blocks[0].arguments)
                 self.body(name, repeat(NOTHING if name == "main" else UNKNOWN))
         waiting = [n for n in self.functions if n in self.named or self.calls[n] > 1]
         while waiting:
@@ -192,8 +179,8 @@ class _Walk:
             for b in region.blocks:
                 for inner in b.operations:
                     o = inner.operation
-                    if self.cpus and not self.has_rows:
-                        self.has_rows = _is_of_rows(o, _LIBRARY_TYPES)
+                    if self.cpus and not self.has_rows and o.name == "stablehlo.reduce":
+                        self.has_rows = later("_xla.rows").is_left(o)
                     if o.name == "func.call" and is_met:
                         self.calls[mlir.word(o, "callee")] += 1
                     elif o.name == "func.call":
@@ -218,16 +205,12 @@ class _Walk:
             return
         outer = self.spread
         (b,) = self.functions[name].regions[0].blocks
-        self.pass_on(op.operands, b.arguments)
+        self.unforeseen.passed(op.operands, b.arguments)
         self.body(name, marks)
         self.spread = outer
         returned = list(b.operations)[-1].operands
         self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
-        self.pass_on(returned, op.results)
-
-    def pass_on(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
-        """Let other values be as unforeseen as these."""
-        self.unforeseen.update(y for x, y in zip(values, others) if x in self.unforeseen)
+        self.unforeseen.passed(returned, op.results)
 
     def block(self, b: Any, unknown: Iterable[Any]) -> None:
         """Walk over a block; mark these arguments of it as unknown."""
@@ -235,7 +218,8 @@ class _Walk:
             self.marks[x] = UNKNOWN
         operations = [o.operation for o in b.operations]
         outer = self.rows, self.operations, self.order
-        self.rows = b if self.cpus and any(map(_sums_rows, operations)) else None
+        along = self.has_rows and any(map(later("_xla.rows").is_along_rows, operations))
+        self.rows = b if along else None
         self.operations, self.order = operations, {}
         if self.rows is not None:
             self.minus_zeros[b] = None
@@ -257,34 +241,15 @@ class _Walk:
                 if name in _ENTERED:
                     for region in op.regions:
                         for inner in region.blocks:
-                            if name == "stablehlo.while":
-                                self.pass_on(op.operands, inner.arguments)
+                            if name == "stablehlo.while":  # other turns read memory
+                                self.unforeseen.passed(op.operands, inner.arguments)
                             self.block(inner, inner.arguments)
                 for x in op.results:
                     self.marks[x] = UNKNOWN
-                if name == "stablehlo.while":
-                    self.pass_on(op.operands, op.results)
-            if name in _ARITHMETIC:
-                self.foresee(op, marks)
+            self.unforeseen.note(op, marks)
             if self.spread and len(op.results) == 1 and op.result not in self.marks:
                 self.marks[op.result] = Mark(frozenset(), None, True)
         self.rows, self.operations, self.order = outer
-
-    def foresee(self, op: IrOperation, marks: Sequence[Mark]) -> None:
-        """Note that the compiler cannot find out that the results of an operation are nan.
-
-        It could if it knew all operands, or that one of them is nan or infinite.  Selections and
-        other operations may return such constants here and there.
-        """
-        operands = list(op.operands)
-        if op.name in _READS_ONE:
-            operands, marks = operands[: len(op.results)], marks[: len(op.results)]
-        unforeseen = [x in self.unforeseen for x in operands]
-        if any(unforeseen) and all(
-            u or (m.written and math.isfinite(_number(m)))
-            for u, m in zip(unforeseen, marks, strict=True)
-        ):
-            self.unforeseen.update(op.results)
 
     def kind(self, value: IrValue) -> Kind:
         """Return the kind of the elements of a value."""
@@ -352,8 +317,7 @@ class _Walk:
         """Return a value of more bits than there are, which the compiler keeps, but no library."""
         if self.kind(x).category == "c":
             return self._opaque(op, x)
-        bits = dict(exponent_bits=mlir.attr("11 : i32"), mantissa_bits=mlir.attr("52 : i32"))
-        return self.made(op, "stablehlo.reduce_precision", x.type, [x], **bits)
+        return self.made(op, "stablehlo.reduce_precision", x.type, [x], **mlir.more_bits())
 
     def minus_zero(self, op: object, block: Any) -> IrValue:
         """Return a scalar that is -0, which the compiler takes for any number.
@@ -631,11 +595,11 @@ class _Walk:
     def extremes(self, op: IrOperation) -> None:
         """Replace a reduction to the greatest or the least, which loses nan on CPUs."""
         forms = later("_xla.extremes")
-        alone = self.cpus == 1 and len(op.results) == 1 and _is_of_rows(op)
-        if alone and forms.is_extreme(op):
-            order = self.order or {o: i for i, o in enumerate(self.operations)}
-            self.order = order
-            if later("_xla.peaks").may_lose_nan(op, order):
+        along = self.cpus == 1 and self.rows is not None and later("_xla.rows").is_along_rows(op)
+        if along and forms.is_extreme(op):
+            if not self.order:
+                self.order = {o: i for i, o in enumerate(self.operations)}
+            if later("_xla.peaks").may_lose_nan(op, self.order):
                 return
         new = forms.replaced(op, self.cpus, self.mark(op.operands[-1]))
         if new:
@@ -945,38 +909,6 @@ def _grows(op: IrOperation) -> bool:
     before, after = op.operands[0].type, op.result.type
     known = before.has_static_shape and after.has_static_shape
     return not known or math.prod(before.shape) < math.prod(after.shape)
-
-
-def _number(m: Mark) -> float:
-    """Return the number that fills a constant; nan if there are several."""
-    value = value_of(m)
-    return math.nan if value is None else value
-
-
-_FEWEST_OF_ROWS = 1 << 12
-"""The fewest elements of a reduction that the compiler leaves to the library of kernels."""
-
-
-def _sums_rows(op: IrOperation) -> bool:
-    """Return whether the library may compute a reduction along the last axis in one pass."""
-    if not _is_of_rows(op):
-        return False
-    numbers: Any = op.attributes["dimensions"]
-    return len(op.operands[0].type.shape) - 1 in [int(n) for n in numbers]
-
-
-_LIBRARY_TYPES = ("f32", "f64", "bf16", "f16")
-"""Types of elements that it reduces."""
-
-
-def _is_of_rows(op: IrOperation, types: Sequence[str] = ("f32",)) -> bool:
-    """Return whether the library of kernels may compute a reduction of elements of these types,
-    with the operations around it."""
-    if op.name != "stablehlo.reduce":
-        return False
-    t: Any = op.operands[0].type
-    large = not t.has_static_shape or math.prod(t.shape) >= _FEWEST_OF_ROWS
-    return large and str(t.element_type) in types
 
 
 def _has_places(t: Any) -> bool:

@@ -19,13 +19,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base.jaxlib_api import IrOperation, IrType, IrValue
-from . import mlir
+from . import mlir, rows
 from .origins import Mark, kind_of, value_of
 
 KNOWN = ("stablehlo.maximum", "stablehlo.minimum")
-
-_LARGE = 1 << 12
-"""Arrays of fewer elements are reduced in one step."""
 
 _GROUP = 16
 """The neighbours that are reduced last: as many as fit into one vector."""
@@ -58,9 +55,8 @@ def replaced(op: IrOperation, cpus: int, start: Mark) -> list[Any]:
 
 def is_extreme(op: IrOperation) -> bool:
     """Return whether a reduction is one of floats to the greatest or the least."""
-    step, *rest = op.regions[0].blocks[0].operations
     floats = all(kind_of(y.type).category == "f" for y in op.results)
-    return step.operation.name in KNOWN and len(rest) == 1 and floats
+    return rows.step_of(op) in KNOWN and floats
 
 
 class Extreme:
@@ -85,7 +81,7 @@ class Extreme:
                 self.made("stablehlo.convert", self.like(v.type, f32), [v]) for v in (x, start)
             )
         axes = list(self.op.attributes["dimensions"])
-        if axes and x.type.has_static_shape and math.prod(x.type.shape) >= _LARGE:
+        if axes and x.type.has_static_shape and math.prod(x.type.shape) >= rows.FEWEST:
             result = self.by_steps(x, start, axes)
         else:
             result = self.reduced(x, start, axes)
@@ -234,8 +230,7 @@ class Extreme:
 
     def kept(self, x: IrValue) -> Any:
         """Return an equal value that the compiler does not merge with what made it."""
-        bits = dict(exponent_bits=mlir.attr("11 : i32"), mantissa_bits=mlir.attr("52 : i32"))
-        return self.made("stablehlo.reduce_precision", x.type, [x], **bits)
+        return self.made("stablehlo.reduce_precision", x.type, [x], **mlir.more_bits())
 
     def reduced(self, x: IrValue, start: IrValue, axes: Sequence[int]) -> Any:
         """Return a reduction by a region that no library knows."""

@@ -137,6 +137,15 @@ def attr(text: str):
 
 
 @cache
+def more_bits() -> dict[str, Any]:
+    """Return the attributes of a rounding to more bits than floats have, which changes none.
+
+    The compiler keeps such a rounding, between operations that it would merge.
+    """
+    return {"exponent_bits": attr("11 : i32"), "mantissa_bits": attr("52 : i32")}
+
+
+@cache
 def i64s(*xs: int):
     """Return `array<i64: ...>`."""
     return bindings().ir.DenseI64ArrayAttr.get(xs, bindings().context)

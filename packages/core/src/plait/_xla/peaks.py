@@ -9,9 +9,10 @@ Invariant: with any other maximum of the rows that hold nan, the block has the s
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .._base.jaxlib_api import IrOperation, IrValue
+from .rows import numbers_of, step_of
 
 _ARITHMETIC = {
     "stablehlo." + n
@@ -55,7 +56,7 @@ class _Rows:
         self.x: IrValue = op.operands[0]
         self.order = order
         axes = range(len(self.x.type.shape))
-        self.reduced = _numbers(op, "dimensions")
+        self.reduced = numbers_of(op, "dimensions")
         rest = tuple([a for a in axes if a not in self.reduced])
         self.values = {self.x: _Value(tuple(axes), "given")}
         self.next: dict[int, IrOperation] = {}
@@ -97,7 +98,7 @@ class _Rows:
             return _joined([v.axes for v in found])
         axes = found[0].axes
         if op.name == "stablehlo.broadcast_in_dim":
-            to = _numbers(op, "broadcast_dimensions")
+            to = numbers_of(op, "broadcast_dimensions")
             source = dict(zip(to, zip(axes, op.operands[0].type.shape)))
             return tuple(
                 [None if source.get(i, (0, 0))[1] != n else source[i][0]
@@ -110,7 +111,7 @@ class _Rows:
             kept = iter(rest)
             return tuple([None if n == 1 else next(kept) for n in after])
         if _is_sum(op) and op.operands[0] in self.values:
-            gone = _numbers(op, "dimensions")
+            gone = numbers_of(op, "dimensions")
             return tuple([a for i, a in enumerate(axes) if i not in gone])
         return None
 
@@ -132,14 +133,9 @@ class _Rows:
         if not _is_sum(op):  # it moves elements
             return None if states[0] == "given" else states[0]
         value = self.values[operands[0]]
-        summed = {value.axes[i] for i in _numbers(op, "dimensions")}
+        summed = {value.axes[i] for i in numbers_of(op, "dimensions")}
         whole = value.state == "own" and summed.issuperset(self.reduced)
         return "nan" if whole or value.state == "nan" else None
-
-
-def _numbers(op: IrOperation, name: str) -> list[int]:
-    numbers: Any = op.attributes[name]
-    return [int(n) for n in numbers]
 
 
 def _joined(all_axes: Iterable[tuple[int | None, ...]]) -> tuple[int | None, ...] | None:
@@ -154,7 +150,5 @@ def _joined(all_axes: Iterable[tuple[int | None, ...]]) -> tuple[int | None, ...
 
 
 def _is_sum(op: IrOperation) -> bool:
-    if op.name != "stablehlo.reduce" or len(op.results) != 1:
-        return False
-    step, *rest = op.regions[0].blocks[0].operations
-    return step.operation.name == "stablehlo.add" and len(rest) == 1
+    is_one = op.name == "stablehlo.reduce" and len(op.results) == 1
+    return is_one and step_of(op) == "stablehlo.add"

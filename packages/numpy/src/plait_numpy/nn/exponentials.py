@@ -37,21 +37,13 @@ def _axes(axis: object, x: Array) -> tuple[int, ...]:
     return tuple(sorted(normal_axes(axis, x.aval.ndim)))
 
 
-def _top(x: Array, axes: tuple, where: ArrayLike | None) -> Any:
-    """Return the greatest element; -inf without elements."""
-    sizes = [x.aval.shape[a] for a in axes]
-    some = where is None and all(n.__class__ is int and n > 0 for n in sizes)
-    initial = None if some else -np.inf
-    return reduction.max_(x, axes, keepdims=True, initial=initial, where=where)
-
-
 def _peak(x: Array, axes: tuple, where: ArrayLike | None) -> Any:
     """Return the greatest element without its derivative, or a finite number near an infinite one.
 
     From the greatest number, an infinite element differs by infinity.
     """
     most = float(ml_dtypes.finfo(x.aval.dtype).max)
-    top = _top(x, axes, where)
+    top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
     return el.stop(el.minimum(el.maximum(top, -most), most))
 
 
@@ -161,7 +153,7 @@ def _softmax(x: object, where: ArrayLike | None, *, axis: object) -> Any:
 
 def _shifted(x: Array, where: ArrayLike | None, axes: tuple) -> Any:
     """Return x less the greatest element, so that the maximum is 0."""
-    top = _top(x, axes, where)
+    top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
     rest = el.sub(x, el.stop(top))
     return rest if where is None else el.select(where, rest, -np.inf)
 
