@@ -122,7 +122,7 @@ def test_a_busy_thread_of_python_only_delays():
 
 
 INTERRUPTED = """
-    import _thread, sys, threading, time
+    import _thread, signal, sys, threading, time
     import numpy as np, plait
     from plait import lax
     from plait.ext.ops.sorting import sort
@@ -132,6 +132,8 @@ INTERRUPTED = """
     f = plait.jit(sort if sys.argv[1] == "once" else loop)
     want = np.asarray(f(x))
     raised = lost = 0
+    # A process that was started in the background ignores interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def strike(go, seconds):
         go.wait()
