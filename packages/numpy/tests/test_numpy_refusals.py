@@ -401,3 +401,16 @@ def test_infinities_and_nans_that_users_make_are_found():
             assert __file__ in e.value.where
     with plait.debug.nans():
         assert np.isnan(pnp.hypot(np.nan, 1.0))
+
+
+@pytest.mark.parametrize(
+    "wrong, written",
+    [
+        (lambda: pnp.percentile(V, [10, 120]), "120, which is not between 0 and 100"),
+        (lambda: pnp.nanpercentile(V, -3), "-3, which is not between 0 and 100"),
+        (lambda: pnp.quantile(V, np.array([0.5, 1.5])), "1.5, which is not between 0 and 1"),
+    ],
+)
+def test_fractions_are_told_as_they_were_written(wrong, written):
+    with pytest.raises(PlaitError, match=written):
+        wrong()

@@ -62,8 +62,13 @@ def _quantile(
         )
     if not isinstance(q, Tracer):
         host = np.asarray(q)
-        if ((host < 0) | (host > 1)).any():  # a nan is neither: its result is nan
-            raise ArgumentError(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
+        outside = host[(host < 0) | (host > 1)]  # a nan is neither: its result is nan
+        if outside.size:
+            most = 100 if "percentile" in name else 1
+            raise ArgumentError(
+                f"{name} of q={outside[0] * most:g}, which is not between 0 and {most}",
+                fix=f"give q between 0 and {most}",
+            )
     x = value(a)
     q = value(q) if isinstance(q, np.ndarray | np.generic) else q
     expect_ordered(name, x, *([q] if isinstance(q, Value) else []))
