@@ -43,6 +43,9 @@ UNARY: dict[str, Callable[..., Any]] = {
     "tanh": pnp.tanh,
     "at most 1": lambda x: pnp.minimum(x, 1),
     "positive": lambda x: pnp.where(x > 0, x, 0),
+    "masked": lambda x: pnp.where(pnp.arange(x.shape[-1]) % 3 != 1, x, -1e9),
+    "masked by an infinity": lambda x: pnp.where(pnp.arange(x.shape[-1]) % 3 != 1, x, -np.inf),
+    "all masked": lambda x: pnp.where(pnp.arange(x.shape[-1]) < 0, x, 3e38),
 }
 BINARY: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,

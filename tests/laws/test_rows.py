@@ -16,6 +16,7 @@ ROWS, LONG = 64, 192
 X = np.random.RandomState(0).normal(size=(ROWS, LONG)).astype(np.float32)
 W = np.random.RandomState(1).uniform(0.5, 1.5, LONG).astype(np.float32)
 T = np.random.RandomState(2).randint(0, LONG, (ROWS, 1))
+SEEN = np.arange(LONG) % 4 != 2
 
 
 def layer_norm(x):
@@ -43,6 +44,10 @@ def np_layer_norm(x):
 
 FUNCTIONS = {
     "softmax": (nn.softmax, np_softmax, 1),
+    "masked softmax": (
+        lambda x: nn.softmax(pnp.where(SEEN, x, -1e9)),
+        lambda x: np_softmax(np.where(SEEN, x, -1e9)), 2,
+    ),
     "log_softmax": (nn.log_softmax, lambda x: x - np_lse(x), 1),
     "logsumexp": (lambda x: x - nn.logsumexp(x, -1, keepdims=True), lambda x: x - np_lse(x), 2),
     "by hand": (
@@ -67,7 +72,14 @@ FUNCTIONS = {
     ),
 }  # fmt: skip
 """Functions, the same in numpy, and the arrays that the compiled function writes, at most."""
-GRADIENTS = {"softmax": 1, "log_softmax": 1, "layer norm": 1, "standardize": 1, "rms norm": 3}
+GRADIENTS = {
+    "softmax": 1,
+    "masked softmax": 3,
+    "log_softmax": 1,
+    "layer norm": 1,
+    "standardize": 1,
+    "rms norm": 3,
+}
 """The arrays that gradients of the sum of cubes write."""
 
 

@@ -29,9 +29,9 @@ from .._base import jaxlib_api
 from .._base.jaxlib_api import IrOperation, IrType, IrValue
 from .._base.lazy import later
 from . import mlir, origins
-from .origins import NOTHING, UNKNOWN, Kind, Mark, Unforeseen, any_of, same_scale, value_of
+from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 22
+VERSION = 23
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -140,7 +140,7 @@ class _Walk:
         """Operations of `_EXPENSIVE`."""
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
-        self.unforeseen = Unforeseen()
+        self.unforeseen: Any = later("_xla.unforeseen").Unforeseen() if self.has_rows else None
         self.rows: Any = None
         """The block that is walked, if the library of kernels may compute a part of it."""
         self.operations: list[IrOperation] = []
@@ -161,7 +161,7 @@ class _Walk:
         """
         for name in self.functions:
             if not self.calls[name] and name not in self.named:
-                if name == "main":
+                if name == "main" and self.has_rows:
                     self.unforeseen.arrays(self.functions[name].regions[0].blocks[0].arguments)
                 self.body(name, repeat(NOTHING if name == "main" else UNKNOWN))
         waiting = [n for n in self.functions if n in self.named or self.calls[n] > 1]
@@ -205,12 +205,14 @@ class _Walk:
             return
         outer = self.spread
         (b,) = self.functions[name].regions[0].blocks
-        self.unforeseen.passed(op.operands, b.arguments)
+        if self.has_rows:
+            self.unforeseen.passed(op.operands, b.arguments)
         self.body(name, marks)
         self.spread = outer
         returned = list(b.operations)[-1].operands
         self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
-        self.unforeseen.passed(returned, op.results)
+        if self.has_rows:
+            self.unforeseen.passed(returned, op.results)
 
     def block(self, b: Any, unknown: Iterable[Any]) -> None:
         """Walk over a block; mark these arguments of it as unknown."""
@@ -228,7 +230,8 @@ class _Walk:
             rule = _RULES.get(name)
             if name in _EXPENSIVE:
                 self.expensive.append(op)
-            marks = [self.mark(x) for x in op.operands]
+            operands = list(op.operands)
+            marks = [self.mark(x) for x in operands]
             self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
             if rule is not None:
                 rule(self, op)
@@ -239,14 +242,16 @@ class _Walk:
                 self.call(op)
             elif name in _ENTERED or name == "stablehlo.composite":
                 if name in _ENTERED:
+                    read = self.has_rows and name == "stablehlo.while"  # later turns read memory
                     for region in op.regions:
                         for inner in region.blocks:
-                            if name == "stablehlo.while":  # other turns read memory
+                            if read:
                                 self.unforeseen.passed(op.operands, inner.arguments)
                             self.block(inner, inner.arguments)
                 for x in op.results:
                     self.marks[x] = UNKNOWN
-            self.unforeseen.note(op, marks)
+            if self.has_rows:
+                self.unforeseen.note(op, operands, marks)
             if self.spread and len(op.results) == 1 and op.result not in self.marks:
                 self.marks[op.result] = Mark(frozenset(), None, True)
         self.rows, self.operations, self.order = outer

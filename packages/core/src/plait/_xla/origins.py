@@ -7,7 +7,7 @@ Invariant: a mark holds every kind of operation that an equal value could be mad
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -87,56 +87,6 @@ def value_of(m: Mark) -> float | None:
         return float(value.get_splat_value().value) if value.is_splat else None
     except (AttributeError, TypeError, ValueError, OverflowError):
         return None
-
-
-class Unforeseen:
-    """Floats that arithmetic makes of arrays: the compiler cannot find out that they are nan.
-
-    It could if it knew all operands, or that one of them is nan or infinite.  Selections and other
-    operations may return such constants here and there.
-    """
-
-    def __init__(self) -> None:
-        self._values: set[Any] = set()
-
-    def __contains__(self, x: Any) -> bool:
-        return x in self._values
-
-    def arrays(self, xs: Iterable[Any]) -> None:
-        """Note values that are in memory when the module begins."""
-        self._values.update(x for x in xs if kind_of(x.type).category in ("f", "c"))
-
-    def passed(self, values: Iterable[Any], others: Iterable[Any]) -> None:
-        """Note those of the other values that stand for values noted before."""
-        self._values.update(y for x, y in zip(values, others) if x in self._values)
-
-    def note(self, op: Any, marks: Sequence[Mark]) -> None:
-        """Note the results of an operation, if the compiler cannot foresee them."""
-        if op.name not in _ARITHMETIC:
-            return
-        read = len(op.results) if op.name in _READS_ONE else len(marks)
-        known = [x in self._values for x in list(op.operands)[:read]]
-        numbers = [math.isfinite(_number(m)) for m in marks]
-        if any(known) and all(k or n for k, n in zip(known, numbers)):
-            self._values.update(op.results)
-
-
-_ARITHMETIC = {
-    "stablehlo." + n
-    for n in (
-        *("abs", "add", "broadcast_in_dim", "convert", "convolution", "divide", "dot_general"),
-        *("dynamic_slice", "exponential", "gather", "maximum", "minimum", "multiply", "negate"),
-        *("optimization_barrier", "reduce", "reshape", "reverse", "slice", "subtract", "transpose"),
-    )
-}
-_READS_ONE = {"stablehlo." + n for n in ("dynamic_slice", "gather", "reduce")}
-"""Operations whose other operands are positions, or what a reduction starts from."""
-
-
-def _number(m: Mark) -> float:
-    """Return the number that fills a constant; nan if it is none, or has several."""
-    value = value_of(m) if m.written else None
-    return math.nan if value is None else value
 
 
 def any_of(marks: Sequence[Mark]) -> Mark:
