@@ -50,6 +50,13 @@ def stacks(n: int) -> Program:
     return lambda x, y: lax.dot_general(x, y, (((1,), (2,)), ((0,), (0,)))), (x, x + 1)
 
 
+def narrow(rows: int, columns: int) -> Program:
+    """Return products of transposed square matrices and matrices of fewer columns."""
+    count = max(1, (1 << 22) // rows**2)
+    arguments = drawn(count, rows, rows), drawn(count, rows, columns)
+    return lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((0,), (0,)))), arguments
+
+
 def small_integers(n: int) -> Program:
     """Return the product of two matrices of integers of 16 bits."""
     x = (drawn(n, n) * 100).astype("int16")
@@ -124,6 +131,8 @@ def probes() -> dict[str, Callable[[], Probe]]:
     return {
         "contraction.smallest_stacked": lambda: Probe(
             (4, 8, 16, 32, 64, 10**6), named(stacks, 4, 8, 16, 32, 64, 128)),
+        "contraction.wider": lambda: Probe(
+            (1, 2, 4, 8, 16, 10**6), named(narrow, (256, 128), (256, 64), (256, 32), (1024, 64))),
         "contraction.fewest_integers": lambda: Probe(
             tuple([1 << n for n in range(6, 21, 2)]), named(small_integers, 4, 8, 16, 32, 64, 128)),
         "convolution.most_terms": lambda: Probe(

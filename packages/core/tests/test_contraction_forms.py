@@ -119,13 +119,19 @@ def test_axes_in_another_order_stay():
     assert "reshape" not in text
 
 
-def test_stacks_whose_first_and_last_axes_meet_are_exchanged():
-    numbers = ((1,), (2,)), ((0,), (0,))
-    f = lambda x, y: plait.lax.dot_general(x, y, numbers)  # noqa: E731
-    x = np.random.default_rng(0).normal(size=(3, 20, 17)).astype(np.float32)
-    y = np.random.default_rng(1).normal(size=(3, 16, 20)).astype(np.float32)
-    assert "stablehlo.transpose" in lowered(f, x.shape, y.shape)
-    want = np.einsum("bkm,bnk->bmn", x.astype("float64"), y)
+@pytest.mark.parametrize("numbers, right, exchanged", [
+    (((1,), (2,)), (3, 16, 20), True),
+    (((1,), (1,)), (3, 20, 8), True),
+    (((1,), (1,)), (3, 20, 9), False),
+    (((1,), (1,)), (3, 20, 160), False),
+])  # fmt: skip
+def test_stacks_that_are_slow_are_exchanged(numbers, right, exchanged):
+    """The first axis meets the last one, or that of a matrix with a quarter of the columns."""
+    f = lambda x, y: plait.lax.dot_general(x, y, (numbers, ((0,), (0,))))  # noqa: E731
+    x = np.random.default_rng(0).normal(size=(3, 20, 35)).astype(np.float32)
+    y = np.random.default_rng(1).normal(size=right).astype(np.float32)
+    assert ("stablehlo.transpose" in lowered(f, x.shape, y.shape)) is exchanged
+    want = by_einsum(x.astype(float), y.astype(float), numbers, ((0,), (0,)))
     np.testing.assert_allclose(np.asarray(plait.jit(f)(x, y)), want, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(np.asarray(f(x, y)), np.asarray(plait.jit(f)(x, y)))
 

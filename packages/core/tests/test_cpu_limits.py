@@ -39,6 +39,7 @@ def test_compiled_functions_notice_other_limits():
 
 EXTREMES = [
     {"contraction.smallest_stacked": 1, "contraction.fewest_integers": 0},
+    {"contraction.smallest_stacked": 1, "contraction.wider": 1}, {"contraction.wider": 10**6},
     {"convolution.most_terms": 0, "convolution.most_sums": 0, "convolution.most_groups": 0},
     {"convolution.most_terms": 10**6, "convolution.most_sums": 10**6},
     {"convolution.smallest_result": 0, "convolution.most_groups": 10**6},

@@ -10,8 +10,9 @@ Other integers, and booleans, would be multiplied one by one.  Sums of 32 bits e
 narrower sums, with a sign and without.
 
 Of stacks of matrices, one form is three times as slow as the others: the first axis of the left
-matrix against the last of the right one.  The operands are exchanged there, and the result is
-transposed.
+matrix against the last of the right one.  Another is slow where the left matrix has many more
+columns than the right one: the first axes of both.  The operands are exchanged there, and the
+result is transposed.
 
 Invariant: a form sums the same products as the contraction, with the same precision; only
 reshapes, conversions, one contraction and a transposition of its result occur.
@@ -35,6 +36,13 @@ SMALLEST_STACKED = cpu_limit(
     "contraction.smallest_stacked",
     8,
     "The least size of the axes of stacked matrices that are worth a transposition.",
+)
+WIDER = cpu_limit(
+    "contraction.wider",
+    4,
+    "How many times as many columns as the right one the left of two stacked matrices has that are "
+    "exchanged, where their rows are summed.",
+    least=1,
 )
 FEWEST_INTEGERS = cpu_limit(
     "contraction.fewest_integers",
@@ -144,14 +152,16 @@ def _has_slow_sums(it: Merged, dtype: np.dtype, out: np.dtype) -> bool:
 
 
 def _is_slow_stack(it: Merged, dtype: np.dtype, out: np.dtype) -> bool:
-    """Return whether the first axis of each left matrix meets the last one of the right matrix."""
-    return (
-        dtype == out == np.float32
-        and it.shared == ((0,), (0,))
-        and it.contract == ((1,), (2,))
-        and len(it.left) == len(it.right) == 3
-        and min(*it.left[1:], it.right[1]) >= SMALLEST_STACKED.value
-    )
+    """Return whether the first axis of each left matrix meets the last one of the right matrix, or
+    the first one of a much narrower matrix."""
+    if not (dtype == out == np.float32 and it.shared == ((0,), (0,)) and it.contract[0] == (1,)):
+        return False
+    if len(it.left) != 3 or len(it.right) != 3:
+        return False
+    (met,) = it.contract[1]
+    least, columns = min(*it.left[1:], *it.right[1:]), it.right[3 - met]
+    wide = met == 2 or it.left[2] >= WIDER.value * columns
+    return wide and least >= SMALLEST_STACKED.value
 
 
 def _runs(places: Iterable[tuple[int, ...]]) -> list[Places]:
