@@ -66,6 +66,14 @@ def test_values(case):
 
 
 @pytest.mark.parametrize("case", TILED, ids=str)
+def test_values_of_one_head_at_a_time(case):
+    *xs, _ = drawn(case)
+    with plait.config(cpu_limits={"attention.at_once": 1}):
+        got = plait.jit(attention(case))(*xs)
+    np.testing.assert_allclose(got, by_numpy(*xs, *case[-2:]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", TILED, ids=str)
 def test_derivatives(case):
     *xs, ct = drawn(case)
     *ts, _ = drawn(case, 1)
@@ -126,13 +134,13 @@ def test_memory_grows_with_rows(reverse):
     assert memory(2048) < 3 * memory(1024)
 
 
-@pytest.mark.parametrize("tiles", [True, False])
-def test_pairs_have_no_axes_of_one_element(tiles):
-    """The compiler's loops over such axes take three times as long."""
+@pytest.mark.parametrize("tiles, at_once", [(True, 1 << 20), (True, 1), (False, 1)])
+def test_pairs_have_no_axes_of_one_element(tiles, at_once):
+    """The compiler's loops over such axes take up to three times as long."""
     f = attention((True, None))
     g = plait.grad(lambda q, k, v: f(q, k, v).sum(), argnums=(0, 1, 2))
     xs = [np.zeros((2, 200, 2, 8), np.float32)] * 3
-    with plait.config(cpu_forms=tiles):
+    with plait.config(cpu_forms=tiles, cpu_limits={"attention.at_once": at_once}):
         text = plait.jit(g).lower(*xs).as_text()
     shapes = re.findall(r"stablehlo.exponential .* : tensor<((?:\d+x)+)f32>", text)
     assert shapes and all("1" not in s.split("x") for s in shapes)

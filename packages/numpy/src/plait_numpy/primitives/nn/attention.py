@@ -180,8 +180,8 @@ def _(q: Value, k: Value, v: Value, ct: Value, **how):
 class _Weights:
     """The softmax of the products of queries and keys, in at least single precision.
 
-    Pairs have the axes (..., groups, rows, keys), where a row is a query of a head of a group.  A
-    single group has no axis: with axes of one element, loops over pairs take three times as long.
+    Pairs have the axes (..., groups, rows, keys), where a row is a query of a head of a group.
+    No axis before the rows has one element: loops over pairs would take up to three times as long.
 
     Attributes:
       terms, total: exponentials, 0 for keys that are not seen, and their sums.
@@ -195,7 +195,8 @@ class _Weights:
         self.groups, self.scale = k.aval.shape[-2], scale
         self.each = self.heads // self.groups
         self.dtype = np.dtype(np.float32) if q.aval.dtype.itemsize < 4 else q.aval.dtype
-        self.stack = (*self.lead, *([self.groups] if self.groups != 1 else []))
+        # Symbolic sizes are not compared.
+        self.stack = [n for n in (*self.lead, self.groups) if n.__class__ is not int or n != 1]
         products, axes = self.products(q, k), (len(self.stack) + 1,)
         s = k.aval.shape[-3]
         seen = places(t, s, causal, window, first)
@@ -256,9 +257,9 @@ class _Weights:
         """Sum over queries and heads of a group: (..., keys, groups, columns)."""
         *_, rows, s = x.aval.shape
         x = reshape(x, (*self.lead, self.groups, rows // self.each, self.each, s))
-        out = self.contracted(x, y, ((1, 2), (0, 2)), (0, 1))
+        out = self.contracted(y, x, ((0, 2), (1, 2)), (1, 0))  # the narrow matrix first
         n = len(self.lead)
-        return transpose(out, (*range(n), n + 1, n, n + 2))
+        return transpose(out, (*range(n), n + 2, n, n + 1))
 
     def result(self, x: Array, dtype: np.dtype) -> Any:
         """Convert a result to (..., queries, heads, columns) of a dtype."""
