@@ -4,6 +4,8 @@ Invariant: what is compared with is computed by numpy, in float64 for floats tha
 """
 
 import itertools
+import math
+import re
 
 import ml_dtypes
 import numpy as np
@@ -300,6 +302,7 @@ def test_nan_is_greatest_and_least_of_large_arrays(shape, dtype):
 
 
 STEPS = [((9000,), None), ((4100,), 0), ((130, 67), 1), ((130, 67), (0, 1)), ((9, 21, 40), (0, 1)),
+         ((6, 1003), 1), ((6, 1021), 1), ((6, 1000), None),
          ((9, 40, 21), (0, 2)), ((9, 40, 35), (0, 2)), ((70, 8, 8), (1, 2)), ((9, 1, 600), 2),
          ((600, 9, 1), (0, 2)), ((2, 5, 3, 300), (0, 2, 3)), ((600, 9), ())]  # fmt: skip
 
@@ -327,6 +330,17 @@ def test_extremes_of_large_arrays(name):
                 minus = np.signbit(x)
                 np.testing.assert_array_equal(np.signbit(got[0]), minus.all(axis))
                 np.testing.assert_array_equal(np.signbit(got[1]), minus.any(axis))
+
+
+@pytest.mark.parametrize("n", [256, 300, 999, 1000, 1003])
+def test_extremes_of_rows_copy_nothing(n):
+    """Slices in front of a reduction are copied: groups of neighbours divide the rows."""
+    f = plait.jit(lambda x: max_(x, 1), tier="full")
+    text = f.lower(np.zeros((100, n), np.float32)).compile().as_text()
+    steps = text[text.index("ENTRY") :].splitlines()[1:]
+    written = [math.prod(map(int, re.findall(r"\d+", s.split("[")[1].split("]")[0])))
+               for s in steps if " fusion(" in s]  # fmt: skip
+    assert written and max(written) <= 100 * n // 4
 
 
 def test_nan_is_greatest_outside_of_jit():

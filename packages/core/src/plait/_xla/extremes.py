@@ -25,7 +25,7 @@ from .origins import Mark, kind_of, value_of
 KNOWN = ("stablehlo.maximum", "stablehlo.minimum")
 
 _GROUP = 16
-"""The neighbours that are reduced last: as many as fit into one vector."""
+"""About how many neighbours are reduced last: as many as fit into one vector."""
 
 _NARROW = ("f16", "bf16")
 """Types that are reduced as 32-bit floats, which all their numbers are."""
@@ -111,10 +111,11 @@ class Extreme:
     def by_groups(self, x: IrValue, start: IrValue, first: int) -> Any:
         """Return the reduction along all axes from `first` on."""
         *before, n = *x.type.shape[:first], math.prod(x.type.shape[first:])
-        whole = n - n % _GROUP
+        size = _group_of(n)
+        whole = n - n % size
         rows = self.shaped(x, [*before, n])
         groups = rows if whole == n else self.part(rows, 0, whole)
-        groups = self.shaped(groups, [*before, whole // _GROUP, _GROUP])
+        groups = self.shaped(groups, [*before, whole // size, size])
         result = self.reduced(self.kept(self.reduced(groups, start, [first])), start, [first])
         if whole == n:
             return result
@@ -256,6 +257,15 @@ class Extreme:
             for owner, i in uses:
                 owner.operation.operands[i] = new
         return results
+
+
+def _group_of(n: int) -> int:
+    """Return the size of groups of `n` neighbours: one that divides them, if there is any.
+
+    Otherwise the first groups are copied, which takes twice as long as to reduce them.
+    """
+    sizes = [d for d in range(_GROUP // 2, 8 * _GROUP) if n % d == 0 and 2 * d <= n]
+    return min(sizes, key=lambda d: abs(d - _GROUP), default=_GROUP)
 
 
 def _key(value: float, bits: int) -> int:
