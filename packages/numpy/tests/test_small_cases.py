@@ -221,6 +221,26 @@ def test_no_variables_have_no_covariances(f, dtype):
             assert got.shape == want.shape == (0, 0) and got.dtype == np.float32
 
 
+@pytest.mark.parametrize("dx", [1.0, 0.5, 3])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "complex64"])
+def test_trapezoids_of_one_width(dtype, dx):
+    y = (np.random.default_rng(0).normal(size=(3, 40)) * 9).astype(dtype)
+    tol = 1e-2 if dtype == "float16" else 1e-5
+    for a, axis in ((y, 1), (y, 0), (y[:, :2], 1), (y[:, :1], 1), (y[:0], 1), (y[:0], 0)):
+        got = pnp.trapezoid(a, dx=dx, axis=axis)
+        np.testing.assert_allclose(got, np.trapezoid(a, dx=dx, axis=axis), tol, tol)
+
+
+def test_trapezoids_of_what_is_not_finite_or_large():
+    inf, nan, big = np.inf, np.nan, 3e38
+    for y in ([inf, 1, 2], [1, 2, inf], [1, inf, 2], [inf, 0, -inf], [inf, -1, inf], [nan, 1],
+              [big, 0, big], [-big, big, big], [big, 0]):  # fmt: skip
+        y = np.array(y, np.float32)
+        with np.errstate(all="ignore"):
+            want = np.trapezoid(y.astype(float))
+        np.testing.assert_allclose(pnp.trapezoid(y), want, rtol=1e-6)
+
+
 def test_trapezoid_counts_a_negative_axis_of_the_positions_from_their_own_end():
     # Positions with fewer axes than the values: axis -2 is another one of each.
     rng = np.random.default_rng(0)
