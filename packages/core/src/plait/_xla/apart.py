@@ -31,7 +31,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 24
+VERSION = 25
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -233,6 +233,8 @@ class _Walk:
             operands = list(op.operands)
             marks = [self.mark(x) for x in operands]
             self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
+            if self.has_rows:
+                self.unforeseen.note(op, operands, marks)
             if rule is not None:
                 rule(self, op)
             elif name.startswith("chlo."):
@@ -250,8 +252,6 @@ class _Walk:
                             self.block(inner, inner.arguments)
                 for x in op.results:
                     self.marks[x] = UNKNOWN
-            if self.has_rows:
-                self.unforeseen.note(op, operands, marks)
             if self.spread and len(op.results) == 1 and op.result not in self.marks:
                 self.marks[op.result] = Mark(frozenset(), None, True)
         self.rows, self.operations, self.order = outer
@@ -361,6 +361,8 @@ class _Walk:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
+        if self.has_rows:
+            self.unforeseen.passed([op.result], [new])
         self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
     def narrow(self, op: IrOperation) -> None:
@@ -610,6 +612,8 @@ class _Walk:
         if new:
             self.changed = True
             self.dead.append(op)
+            if self.has_rows:
+                self.unforeseen.passed(op.results, new)
             self.marks.update(zip(new, map(self.mark, op.results), strict=True))
 
     def clamped(self, after: object, x: IrValue) -> Any:
