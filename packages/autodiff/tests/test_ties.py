@@ -123,6 +123,8 @@ CASES = {
         NAN]],)),
     "unwrap": (lambda x: jnp.unwrap(x).sum(), (A([0, np.pi]),), ([2.0, 0.0],)),
     "trapezoid": (lambda x: jnp.trapezoid(x), (A([0, 1]),), ([0.5, 0.5],)),
+    "trapezoid of infinity": (
+        lambda x: jnp.trapezoid(x, dx=2.0), (A([np.inf, 1, 2]),), ([1.0, 2.0, 1.0],)),
     "gradient": (lambda x: jnp.gradient(x)[0], (A([0, 1, 3]),), ([-1.0, 1.0, 0.0],)),
     "cumlogsumexp -inf": (lambda x: lax.cumlogsumexp(x).sum(), (A([-INF, -INF]),), ([0.0, 0.0],)),
     "cumlogsumexp inf": (lambda x: lax.cumlogsumexp(x)[1], (A([-INF, 1]),), ([0.0, 1.0],)),

@@ -239,6 +239,9 @@ def test_trapezoids_of_what_is_not_finite_or_large():
         with np.errstate(all="ignore"):
             want = np.trapezoid(y.astype(float))
         np.testing.assert_allclose(pnp.trapezoid(y), want, rtol=1e-6)
+    np.testing.assert_allclose(
+        pnp.trapezoid(np.array([big, big, 0], np.float32), dx=0.1), 0.15 * big
+    )
 
 
 def test_trapezoid_counts_a_negative_axis_of_the_positions_from_their_own_end():
