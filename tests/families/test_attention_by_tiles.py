@@ -146,6 +146,14 @@ def test_pairs_have_no_axes_of_one_element(tiles, at_once):
     assert shapes and all("1" not in s.split("x") for s in shapes)
 
 
+@pytest.mark.full_tier
+def test_weights_are_computed_once_if_result_and_derivative_need_them():
+    f = attention((True, None))
+    g = plait.jit(plait.grad(lambda q: (f(q, q, q) ** 2).sum()))
+    text = g.lower(np.zeros((2, 256, 2, 8), np.float32)).compile().as_text()
+    assert text.count("exponential(") == 4  # one for each segment of tiles
+
+
 def test_other_platforms_and_settings_get_products_and_a_softmax():
     case = TILED[0]
     q, k, v, _ = drawn(case)

@@ -461,6 +461,27 @@ def exponential_of(x):
     return pnp.exp(x) * (1 / pnp.exp(x).sum(-1, keepdims=True))
 
 
+@pytest.mark.full_tier
+def test_equal_values_have_equal_guards():
+    """The compiler merges what two functions compute from the same rows."""
+
+    def by_rows(x):
+        c = x - x.mean(-1, keepdims=True)
+        scores = c / pnp.sqrt((c * c).mean(-1, keepdims=True)) / 3
+        return pnp.where(x > 0, pnp.exp(scores - scores.max(-1, keepdims=True)), 0)
+
+    def again(x):
+        return (x / 3 / 7).sum(-1) - by_rows(x)[:, 0]
+
+    x = np.random.RandomState(0).normal(size=(64, 96)).astype(F32)
+    count = lambda f: plait.jit(f).lower(x).compile().as_text().count("exponential(")  # noqa: E731
+    both = lambda x: plait.jit(by_rows)(x).sum(-1) + plait.jit(again)(x)  # noqa: E731
+    assert count(both) == count(lambda x: by_rows(x).sum(-1)) == 1
+    want = np.asarray(by_rows(x))
+    want = want.sum(-1) + x.sum(-1) / 21 - want[:, 0]
+    np.testing.assert_allclose(plait.jit(both)(x), want, rtol=1e-5, atol=1e-5)
+
+
 def masked_sum(m, x):
     return pnp.where(m, x, F32(3e38)).sum(-1, keepdims=True)
 

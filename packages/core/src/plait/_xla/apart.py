@@ -31,7 +31,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 25
+VERSION = 26
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -141,6 +141,7 @@ class _Walk:
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
         self.unforeseen: Any = later("_xla.unforeseen").Unforeseen() if self.has_rows else None
+        self.numbers: Any = later("_xla.value_numbers").Numbers() if self.has_rows else None
         self.rows: Any = None
         """The block that is walked, if the library of kernels may compute a part of it."""
         self.operations: list[IrOperation] = []
@@ -149,7 +150,7 @@ class _Walk:
         """The places of these operations, or nothing as long as they are not needed."""
         self.minus_zeros: dict[Any, Any] = {}
         """For each block in which the library may compute: numbers that are -0, as the compiler
-        cannot find out, and how many of them are used; None if none is."""
+        cannot find out; None if none is used."""
 
     # -- where to look -------------------------------------------------------------------------
 
@@ -205,14 +206,19 @@ class _Walk:
             return
         outer = self.spread
         (b,) = self.functions[name].regions[0].blocks
-        if self.has_rows:
-            self.unforeseen.passed(op.operands, b.arguments)
+        self.stand(op.operands, b.arguments)
         self.body(name, marks)
         self.spread = outer
         returned = list(b.operations)[-1].operands
         self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
+        self.stand(returned, op.results)
+
+    def stand(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
+        """Note that the others are equal to the values, in modules with sums of rows."""
         if self.has_rows:
-            self.unforeseen.passed(returned, op.results)
+            values, others = list(values), list(others)
+            self.unforeseen.passed(values, others)
+            self.numbers.passed(values, others)
 
     def block(self, b: Any, unknown: Iterable[Any]) -> None:
         """Walk over a block; mark these arguments of it as unknown."""
@@ -235,6 +241,7 @@ class _Walk:
             self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
             if self.has_rows:
                 self.unforeseen.note(op, operands, marks)
+                self.numbers.note(op, operands)
             if rule is not None:
                 rule(self, op)
             elif name.startswith("chlo."):
@@ -312,7 +319,7 @@ class _Walk:
         known = self.mark(x).kinds & origins.CONSTANT  # the compiler takes 0 + y for y
         plain = str(t.element_type) == "f32" and t.has_static_shape and not known
         if self.rows is not None and plain:
-            zero = self.minus_zero(op, self.rows)
+            zero = self.minus_zero(op, self.rows, self.numbers.place(x))
             zero = self.made(op, "stablehlo.broadcast_in_dim", t, [zero],
                              broadcast_dimensions=mlir.attr("array<i64>"))  # fmt: skip
             return self.made(op, "stablehlo.add", t, [x, zero])
@@ -324,11 +331,11 @@ class _Walk:
             return self._opaque(op, x)
         return self.made(op, "stablehlo.reduce_precision", x.type, [x], **mlir.more_bits())
 
-    def minus_zero(self, op: object, block: Any) -> IrValue:
+    def minus_zero(self, op: object, block: Any, place: int) -> IrValue:
         """Return a scalar that is -0, which the compiler takes for any number.
 
-        Adding it changes no number.  Each is an element of its own: the compiler would write an
-        array of one that is added in two places.
+        Adding it changes no number.  Each place is an element of its own: the compiler would write
+        an array of one that is added to different values.
         """
         ranked, f32 = self.m.ir.RankedTensorType, self.m.ir.F32Type.get(self.m.context)
         many, one, none = (
@@ -338,10 +345,8 @@ class _Walk:
             at = self.m.ir.InsertionPoint.at_block_begin(block)
             value = mlir.attr(f"dense<-0.0> : {many}")
             zeros = self.made(at, "stablehlo.constant", many, [], value=value)
-            self.minus_zeros[block] = self.hidden(at, zeros), [0]
-        zeros, used = self.minus_zeros[block]
-        i = used[0] % _COUNT_OF_ZEROS
-        used[0] += 1
+            self.minus_zeros[block] = self.hidden(at, zeros)
+        zeros, i = self.minus_zeros[block], place % _COUNT_OF_ZEROS
         ends = {k: mlir.i64s(n) for k, n in
                 (("start_indices", i), ("limit_indices", i + 1), ("strides", 1))}  # fmt: skip
         found = self.made(op, "stablehlo.slice", one, [zeros], **ends)
@@ -361,8 +366,7 @@ class _Walk:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
-        if self.has_rows:
-            self.unforeseen.passed([op.result], [new])
+        self.stand([op.result], [new])
         self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
     def narrow(self, op: IrOperation) -> None:
@@ -612,8 +616,7 @@ class _Walk:
         if new:
             self.changed = True
             self.dead.append(op)
-            if self.has_rows:
-                self.unforeseen.passed(op.results, new)
+            self.stand(op.results, new)
             self.marks.update(zip(new, map(self.mark, op.results), strict=True))
 
     def clamped(self, after: object, x: IrValue) -> Any:
