@@ -12,6 +12,7 @@ import pytest
 import plait
 from plait import lax
 from plait._xla import apart, mlir
+from plait.ext.lower import module_of
 
 pnp = plait.numpy
 F16, F32, F64 = np.float16, np.float32, np.float64
@@ -480,6 +481,17 @@ def test_equal_values_have_equal_guards():
     want = np.asarray(by_rows(x))
     want = want.sum(-1) + x.sum(-1) / 21 - want[:, 0]
     np.testing.assert_allclose(plait.jit(both)(x), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["complex64", "complex128", "int32", "bool", "bfloat16", "float8_e4m3fn", "int4"]
+)
+def test_constants_of_all_types_beside_sums_of_rows(dtype):
+    """The bindings cannot read some of them."""
+    c = (np.arange(64 * 96).reshape(64, 96) % 5).astype(pnp.dtype(dtype))
+    f = lambda x: pnp.real(x * pnp.asarray(c)).sum(-1) / 3 / 7  # noqa: E731
+    code = module_of(plait.make_program(f)(np.ones((64, 96), F32)), embed=True).code
+    assert "reduce" in mlir.text(apart.kept_apart(code, 1))
 
 
 def masked_sum(m, x):

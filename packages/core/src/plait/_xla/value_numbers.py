@@ -42,9 +42,11 @@ class Numbers:
         step = step_of(op) if op.name == "stablehlo.reduce" else ""
         if op.name == "func.call" or (len(op.regions) and not step):
             return
-        key = (
-            op.name, step, tuple(map(self.of, operands)), tuple([r.type for r in op.results]),
-            tuple([(name, op.attributes[name]) for name in op.attributes]),
-        )  # fmt: skip
+        try:
+            how = tuple([(name, op.attributes[name]) for name in op.attributes])
+        except (TypeError, ValueError):  # the bindings have no attribute for complex constants
+            return
+        types = tuple([r.type for r in op.results])
+        key = op.name, step, tuple(map(self.of, operands)), types, how
         number = self._made.setdefault(key, len(self._made))
         self._of.update((r, (number, i)) for i, r in enumerate(op.results))
