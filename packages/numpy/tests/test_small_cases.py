@@ -231,6 +231,17 @@ def test_trapezoids_of_one_width(dtype, dx):
         np.testing.assert_allclose(got, np.trapezoid(a, dx=dx, axis=axis), tol, tol)
 
 
+@pytest.mark.full_tier
+@pytest.mark.parametrize("axis", [0, 1])
+def test_trapezoids_of_one_width_copy_nothing(axis):
+    """Slices in front of a sum are copied."""
+    x = np.zeros((100, 1000), np.float32)
+    text = plait.jit(lambda x: pnp.trapezoid(x, axis=axis)).lower(x).compile().as_text()
+    steps = text[text.index("ENTRY") :].splitlines()[1:]
+    sizes = [s.split("f32[")[1].split("]")[0] for s in steps if " fusion(" in s and "f32[" in s]
+    assert sizes and not any("," in size and "1" not in size.split(",") for size in sizes)
+
+
 def test_trapezoids_of_what_is_not_finite_or_large():
     inf, nan, big = np.inf, np.nan, 3e38
     for y in ([inf, 1, 2], [1, 2, inf], [1, inf, 2], [inf, 0, -inf], [inf, -1, inf], [nan, 1],

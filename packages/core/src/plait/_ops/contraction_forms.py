@@ -40,8 +40,8 @@ SMALLEST_STACKED = cpu_limit(
 WIDER = cpu_limit(
     "contraction.wider",
     4,
-    "How many times as many columns as the right one the left of two stacked matrices has that are "
-    "exchanged, where their rows are summed.",
+    "Stacked matrices whose rows are summed are exchanged if the left ones have so many times the "
+    "columns of the right ones.",
     least=1,
 )
 FEWEST_INTEGERS = cpu_limit(

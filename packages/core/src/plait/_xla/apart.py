@@ -206,14 +206,14 @@ class _Walk:
             return
         outer = self.spread
         (b,) = self.functions[name].regions[0].blocks
-        self.stand(op.operands, b.arguments)
+        self.equate(op.operands, b.arguments)
         self.body(name, marks)
         self.spread = outer
         returned = list(b.operations)[-1].operands
         self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
-        self.stand(returned, op.results)
+        self.equate(returned, op.results)
 
-    def stand(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
+    def equate(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
         """Note that the others are equal to the values, in modules with sums of rows."""
         if self.has_rows:
             values, others = list(values), list(others)
@@ -251,10 +251,10 @@ class _Walk:
                 self.call(op)
             elif name in _ENTERED or name == "stablehlo.composite":
                 if name in _ENTERED:
-                    read = self.has_rows and name == "stablehlo.while"  # later turns read memory
+                    is_loop = self.has_rows and name == "stablehlo.while"
                     for region in op.regions:
                         for inner in region.blocks:
-                            if read:
+                            if is_loop:  # later turns read memory
                                 self.unforeseen.passed(op.operands, inner.arguments)
                             self.block(inner, inner.arguments)
                 for x in op.results:
@@ -366,7 +366,7 @@ class _Walk:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
-        self.stand([op.result], [new])
+        self.equate([op.result], [new])
         self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
     def narrow(self, op: IrOperation) -> None:
@@ -616,7 +616,7 @@ class _Walk:
         if new:
             self.changed = True
             self.dead.append(op)
-            self.stand(op.results, new)
+            self.equate(op.results, new)
             self.marks.update(zip(new, map(self.mark, op.results), strict=True))
 
     def clamped(self, after: object, x: IrValue) -> Any:

@@ -71,7 +71,7 @@ _BESIDE_NUMBERS = {
 _READ = {"stablehlo.select": (1, 3)} | {
     "stablehlo." + n: (0, 0) for n in ("dynamic_slice", "gather", "reduce")
 }
-"""The operands whose elements are read; 0 stands for as many as there are results."""
+"""The first operand whose elements are read, and the end of these; 0 for the number of results."""
 
 
 def _state_of(m: Mark) -> int:

@@ -13,6 +13,9 @@ from typing import Any
 from .._base.jaxlib_api import IrOperation, IrValue
 from .rows import step_of
 
+_ALONE = {"func.call", "stablehlo.custom_call"}
+"""Operations that may return something else each time, or whose results others are equal to."""
+
 
 class Numbers:
     """The numbers of the values of a module in which a walk comes by."""
@@ -40,7 +43,7 @@ class Numbers:
     def note(self, op: IrOperation, operands: Sequence[IrValue]) -> None:
         """Number the results of an operation on these operands."""
         step = step_of(op) if op.name == "stablehlo.reduce" else ""
-        if op.name == "func.call" or (len(op.regions) and not step):
+        if op.name in _ALONE or (len(op.regions) and not step):
             return
         try:
             how = tuple([(name, op.attributes[name]) for name in op.attributes])
