@@ -10,6 +10,7 @@ numpy refuses compiles nothing.
 
 import contextlib
 import inspect
+import re
 import warnings
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait.errors import AxisError, DimMismatch, PlaitError, SubscriptError
+from plait.errors import AxisError, DimMismatch, NotAnArrayError, PlaitError, SubscriptError
 
 # what stands for arguments in the calls
 F4 = np.float32
@@ -257,7 +258,17 @@ def test_what_numpy_refuses_is_refused(part):
                 failures.append((what, "of another class", error, numpys))
             elif not (error.fix and __file__ in error.where):
                 failures.append((what, "not in three parts", error))
+            elif wrong[3:] == "text" and name not in OTHERWISE:
+                parameters = list(inspect.signature(f).parameters)
+                asked = parameters[min(int(wrong[0]), len(parameters) - 1)]
+                asked = f"`{asked}" if isinstance(error, NotAnArrayError) else rf"\b{asked}\b"
+                if re.search(asked, f"{error.what} {error.fix}") is None:
+                    failures.append((what, "the argument has no name", error))
     assert not failures
+
+
+OTHERWISE = {"einsum", "einsum_path", "gradient", "meshgrid", "piecewise", "result_type", "select"}
+"""Functions whose messages speak of text otherwise: of letters, or of more arrays than one."""
 
 
 @pytest.mark.parametrize("part", range(2))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import PlaitError
+from plait.errors import NotAnArrayError, PlaitError
 
 KEY = plait.random.key(0)
 V, M = np.array([0.25, 0.5, 0.25], np.float32), np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)
@@ -47,7 +47,7 @@ MODULES = {
 
 
 def calls(module, name, fun):
-    """(arguments, keywords) with one wrong thing each."""
+    """(name of the argument, arguments, keywords) with one wrong thing each."""
     params = list(inspect.signature(fun).parameters.values())
     needed = [p for p in params if p.default is p.empty and p.kind in (0, 1)]
     matrices = module.__name__.endswith("linalg")
@@ -59,9 +59,9 @@ def calls(module, name, fun):
         kind = kind if kind in WRONG else "array" if i < len(usual) else None
         for bad in WRONG[kind] if kind else ():
             if i < len(usual):
-                yield (*usual[:i], bad, *usual[i + 1 :]), {}
+                yield p.name, (*usual[:i], bad, *usual[i + 1 :]), {}
             else:
-                yield usual, {p.name: bad}
+                yield p.name, usual, {p.name: bad}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -71,13 +71,15 @@ def test_what_is_wrong_is_refused(name):
         f = getattr(module, fun)
         if inspect.isclass(f):
             continue
-        for args, kwargs in calls(module, fun, f):
+        for wrong, args, kwargs in calls(module, fun, f):
             count += 1
             try:
                 f(*args, **kwargs)
             except PlaitError as e:
                 if str(e).count("\n") < 2 or "test_wrong_inputs.py" not in str(e):
                     told.append(f"{fun}{args} {kwargs}: not in three parts: {e}")
+                if isinstance(e, NotAnArrayError) and f"`{wrong}" not in str(e):
+                    told.append(f"{fun}{args} {kwargs}: does not say that it is {wrong}: {e}")
             except Exception as e:
                 told.append(f"{fun}{args} {kwargs}: {type(e).__name__}: {e}")
     assert not told, "\n".join(told)

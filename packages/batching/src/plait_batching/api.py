@@ -385,10 +385,9 @@ def _value(x: object, axis: int | None, i: int, args: tuple, kwargs: dict, f: An
     except NotAnArrayError as e:
         if axis is None:
             return x
-        raise NotAnArrayError(
-            f"{e.what} (vmap: {_argument((args, kwargs), i, f)})",
-            fix=f"{e.fix}, or say by in_axes=None that it does not vary",
-        ) from None
+        e.of(f"vmap: {_argument((args, kwargs), i, f)}")
+        e.fix = f"{e.fix}, or say by in_axes=None that it does not vary"
+        raise
 
 
 def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any], f: Any) -> list[Any]:

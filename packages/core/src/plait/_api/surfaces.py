@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from .._base.errors import NotAnArrayError
 from .._base.freezing import PLAIN, freeze, freeze_params
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.overriding import overridden
@@ -222,7 +223,11 @@ def fused(f: Any = None, *, numbers: tuple[str, ...] = ()) -> Any:
         except KeyError:
             make_room(versions)
             version = versions[key] = jit(_fixed(f, static, held))
-        out = version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
+        try:
+            out = version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
+        except NotAnArrayError:
+            f(*xs, **static)  # refuses it too, where it has its name
+            raise
         if wide and out.__class__ is Array:
             judge_widening(xs, out.aval.dtype)
         return out

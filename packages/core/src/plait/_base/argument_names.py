@@ -4,15 +4,19 @@ Invariant: a name is computed only for a message; a function without a readable 
 position instead.
 """
 
+import contextlib
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import index
+from types import FrameType
 from typing import Any
 
+from .source import calls_of_arrays, code_of, of_arrays, of_machinery
+
 __all__ = [
-    "Namer", "argument_path", "names_at", "names_in_call", "names_of_arguments", "names_of_value",
-    "numbers_of", "parameter_names",
+    "Namer", "argument_path", "name_given", "names_at", "names_in_call", "names_of_arguments",
+    "names_of_value", "numbers_of", "parameter_names",
 ]  # fmt: skip
 
 Namer = Callable[[str], str]
@@ -66,6 +70,69 @@ def names_at(f: Callable[..., Any], positions: Sequence[int]) -> Namer:
 def names_of_value(name: str) -> Namer:
     """Return the names of the parts of a value that is called `name`."""
     return lambda path: f"`{name}{path}`"
+
+
+def name_given(x: object) -> str:
+    """Return the name that an object has in the array function which the user's code has called:
+    `axis`, or `arrays[1]`, or "x1` or `x2" for one that was given twice; "" if it has none there.
+
+    It is read from the frames of the call that is under way, outermost first, so that functions
+    need not hand on the names of their arguments.
+    """
+    calls = calls_of_arrays()
+    for frame in calls:
+        code = frame.f_code
+        if frame is calls[0] and code.co_name.startswith("__"):
+            continue  # an operator
+        if frame is not calls[0] and of_machinery(code.co_filename):
+            continue
+        names = [name for parameter in _parameters(frame) for name in _places(x, *parameter)]
+        if names:  # of many that are None, it is the first that needs a value
+            return names[0] if x is None else "` or `".join(dict.fromkeys(names))
+    made_of = x if isinstance(x, tuple) and len(x) < 32 else ()  # a shape of several arguments
+    return next(filter(None, [name_given(y) for y in made_of if not isinstance(y, int)]), "")
+
+
+def _places(x: object, name: str, given: Any) -> list[str]:
+    """Return the names of the places of an object in the value of a parameter."""
+    if given is x:
+        return [name]
+    inside = given if isinstance(given, list | tuple | str) else ()
+    return [f"{name}[{i}]" for i, y in enumerate(inside) if y is x]
+
+
+def _parameters(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of the parameters of a public function that is running.
+
+    A wrapper takes whatever it is given; the parameters are those of the array function in it.
+    """
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    several, more = (bool(code.co_flags & f) for f in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS))
+    names = code.co_varnames[: count + several + more]
+    own = {name: frame.f_locals[name] for name in names if name in frame.f_locals}
+    wrapped = _wrapped(frame) if several and len(own) == len(names) else None
+    if wrapped is not None:
+        args = [*[own[name] for name in names[: code.co_argcount]], *own[names[count]]]
+        with contextlib.suppress(TypeError, ValueError):  # its arguments do not fit
+            signature = inspect.signature(wrapped)
+            found = signature.bind_partial(*args, **own[names[-1]] if more else {})
+            yield from found.arguments.items()
+    elif several and not more:
+        yield from own.items()
+    for name in names[:count]:
+        if name in own:
+            yield name, own[name]
+
+
+def _wrapped(frame: FrameType) -> Any:
+    """Return the array function that a running wrapper calls, or None."""
+    for name in ("function", "f"):
+        f = frame.f_locals.get(name)
+        code = code_of(f)
+        if code is not None and of_arrays(code.co_filename):
+            return f
+    return None
 
 
 def parameter_names(f: Callable[..., Any]) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ to pass it.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
+from .lazy import later
 from .source import defined_at, here, user_line
 from .tracebacks import watch_display
 
@@ -41,6 +42,8 @@ class PlaitError(Exception):
     what: str
     where: str
     args: tuple[Any, ...]
+    _given: tuple[str, str] = "", ""
+    """The text before `given` has added a name, and that name."""
 
     def __init__(
         self, what: str, *, where: object = None, fix: str | Callable[[], str] | None = None
@@ -83,11 +86,26 @@ class PlaitError(Exception):
             self.where, self._told = line, True
         return self
 
-    def of(self, name: str) -> "PlaitError":
+    def of(self, name: str) -> Self:
         """Return this error, with the name of the array among many that it concerns:
-        `args[0]['w']`."""
-        self.what = f"{self.what} ({name})"
-        self.args = (self.what,)
+        `args[0]['w']`.
+
+        An error has one name.  The one that `given` has found stays, unless this one leads further
+        into the same argument.
+        """
+        bare, known = self._given
+        if not known or f"`{known.partition('[')[0]}" in name:
+            self.what = f"{bare or self.what} ({name})"
+            self._given = "", ""
+            self.args = (self.what,)
+        return self
+
+    def given(self, x: object) -> Self:
+        """Return this error, with the name of the argument that `x` is of the array function which
+        the user's code has called, if it is one: `axes[1]`."""
+        name, bare = later("_base.argument_names").name_given(x), self.what
+        if name:
+            self.of(f"argument `{name}`")._given = bare, name
         return self
 
     def __str__(self) -> str:

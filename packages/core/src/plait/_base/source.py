@@ -21,9 +21,10 @@ from . import jaxlib_api
 from .wrapping import name_of
 
 __all__ = [
-    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "call_by_user", "code_of",
-    "defined_at", "here", "hidden", "hide", "line_if_known", "of_a_library", "of_standard_library",
-    "outline", "user_frames", "user_line", "warn", "where_defined",
+    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "call_by_user", "calls_of_arrays",
+    "code_of", "defined_at", "here", "hidden", "hide", "line_if_known", "of_a_library", "of_arrays",
+    "of_machinery", "of_standard_library", "outline", "user_frames", "user_line", "warn",
+    "where_defined",
 ]  # fmt: skip
 
 
@@ -133,6 +134,31 @@ def call_by_user() -> FrameType | None:
             break
         frame = frame.f_back
     return called
+
+
+def calls_of_arrays() -> list[FrameType]:
+    """Return the frames of libraries of array functions between the user's code and here,
+    outermost first."""
+    frame, found = sys._getframe(1), list[FrameType]()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if of_arrays(file):
+            found.append(frame)
+        elif not (below_hidden(file) or of_standard_library(file) or file.startswith("<frozen ")):
+            break
+        frame = frame.f_back
+    return found[::-1]
+
+
+def of_arrays(file: str) -> bool:
+    """Return whether a file is one of a library of array functions that Plait knows."""
+    return file.startswith(("<plait ", *_libraries))
+
+
+def of_machinery(file: str) -> bool:
+    """Return whether a file of an array library lies in a folder whose name begins with `_`."""
+    roots = [root for root in _libraries if file.startswith(root)]
+    return bool(roots) and f"{os.sep}_" in os.path.dirname(file[len(roots[0]) - 1 :])
 
 
 def user_frames(where: Any, limit: int = 5) -> list[Frame]:

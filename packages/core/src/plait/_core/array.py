@@ -722,8 +722,10 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
     if what != "Argument":
         return NotAnArrayError(said, fix="return arrays, numpy arrays or Python scalars")
     if isinstance(x, list | tuple):
-        return NotAnArrayError(said, fix="plait.numpy.asarray makes an array of a list")
-    return NotAnArrayError(said, fix=f"pass arrays, numpy arrays or Python scalars{_besides(x)}")
+        fix = "plait.numpy.asarray makes an array of a list"
+    else:
+        fix = f"pass arrays, numpy arrays or Python scalars{_besides(x)}"
+    return NotAnArrayError(said, fix=fix).given(x)
 
 
 def _besides(x: object) -> str:

@@ -146,10 +146,9 @@ def checked_argument(
         shape = of_shape_only(x)
         if shape is not None:
             return shape
-        name = leaf_name((tuple(args), kwargs), i, names_in_call(f))
-        raise NotAnArrayError(
-            f"{e.what} ({does}: {name})", fix=f"{e.fix}, or make the argument static"
-        ) from None
+        e.of(f"{does}: {leaf_name((tuple(args), kwargs), i, names_in_call(f))}")
+        e.fix = f"{e.fix}, or make the argument static"
+        raise
 
 
 def name_shared(

@@ -64,8 +64,9 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
         raise
     except (AttributeError, TypeError):
         raise OperandTypeError(
-            f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0"
-        ) from None
+            f"{what} must be {'integers' if what.endswith('s') else 'an integer'}, not {axis!r}",
+            fix=f"write {what}=0" if what == "axis" else "write integers",
+        ).given(axis) from None
     if not -ndim <= n < ndim:
         raise AxisError(
             f"{what} {n} is out of range for an array with {ndim} axes",
@@ -116,7 +117,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
     except (AttributeError, TypeError):
         raise ShapeError(
             f"a shape is a tuple of integers, not {shape!r}", fix="write for instance (2, 3)"
-        ) from None
+        ).given(shape) from None
 
 
 # ---- primitives ----------------------------------------------------------------------------
@@ -631,7 +632,7 @@ def transpose(x: Any, perm: Any = None) -> Value:
     """Put axes in another order, reversed by default."""
     x = as_value(x)
     n = x.aval.ndim
-    order = tuple(range(n))[::-1] if perm is None else normal_axes(given_axes(perm), n, "perm")
+    order = tuple(range(n))[::-1] if perm is None else normal_axes(given_axes(perm), n, "axes")
     return x if order == tuple(range(n)) else transpose_.bind(x, perm=order)
 
 

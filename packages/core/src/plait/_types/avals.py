@@ -333,7 +333,7 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
     except (TypeError, DeprecationWarning):
         raise OperandTypeError(
             f"{name!r} is not a dtype", fix='write for instance dtype="float32"'
-        ) from None
+        ).given(name) from None
 
 
 _NARROW = {

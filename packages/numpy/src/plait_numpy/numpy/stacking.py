@@ -247,7 +247,7 @@ def _split(what: str, ary: object, sections: Any, axis: int, even: bool) -> list
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise OperandTypeError(
                 f"{what} at {sections!r}", fix="give a number of parts, or integers"
-            )
+            ).given(sections)
         inner = [int(i) for i in given]
         inner = [max_dim(i + n, 0) if i < 0 else min_dim(i, n) for i in inner]
         positions = [0, *inner, n]

@@ -73,6 +73,8 @@ def gamma(
     reparameterization gradients, 2018).  With a generator other than the default one, bits differ
     from those of jax.random.
 
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
+
     >>> import plait
     >>> bool((plait.random.gamma(plait.random.key(0), 2.0, (3,)) > 0).all())
     True

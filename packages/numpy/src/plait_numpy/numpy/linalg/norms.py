@@ -106,7 +106,7 @@ def norm(
     axes = normal_axes(axis, n)
     if len(axes) == 1:
         if isinstance(order, str):
-            raise ShapeError(f"vectors have no norm {ord!r}", fix="give a number")
+            raise ShapeError(f"vectors have no norm {ord!r}", fix="give a number").given(ord)
         return _vector(x, ord=2 if order is None else order, axes=axes, keepdims=bool(keepdims))
     if len(axes) == 2:
         return _of_matrices(x, order, axes, keepdims)
@@ -128,7 +128,7 @@ def _of_matrices(x: Value, order: float | str | None, axes: tuple, keepdims: boo
         raise ShapeError(
             f"matrices have no norm {order!r}",
             fix='use "fro", "nuc", inf, -inf, 1, -1, 2 or -2',
-        )
+        ).given(order)
     return _matrix(x, ord=order, axes=axes, keepdims=bool(keepdims))
 
 
@@ -153,7 +153,7 @@ def vector_norm(
     """
     (x,) = el.floating((value(x),))
     if isinstance(ord, str):
-        raise ShapeError(f"vectors have no norm {ord!r}", fix="give a number")
+        raise ShapeError(f"vectors have no norm {ord!r}", fix="give a number").given(ord)
     axes = normal_axes(axis, x.aval.ndim)
     return _vector(x, ord=_order(ord), axes=axes, keepdims=bool(keepdims))
 
