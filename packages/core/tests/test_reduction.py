@@ -332,10 +332,12 @@ def test_extremes_of_large_arrays(name):
                 np.testing.assert_array_equal(np.signbit(got[1]), minus.any(axis))
 
 
-@pytest.mark.parametrize("n", [256, 300, 999, 1000, 1003])
-def test_extremes_of_rows_copy_nothing(n):
-    """Slices in front of a reduction are copied: groups of neighbours divide the rows."""
-    f = plait.jit(lambda x: max_(x, 1), tier="full")
+@pytest.mark.parametrize("n", [256, 300, 999, 1000, 1003, 1024, 2048, 4000])
+@pytest.mark.parametrize("made", [lambda x: x, lambda x: x * 2.0 + 1.0], ids=["given", "computed"])
+def test_extremes_of_rows_copy_nothing(n, made):
+    """Slices in front of a reduction are copied: groups of neighbours divide the rows.  A reduction
+    of more than 32 groups reads its operand from memory."""
+    f = plait.jit(lambda x: max_(made(x), 1), tier="full")
     text = f.lower(np.zeros((100, n), np.float32)).compile().as_text()
     steps = text[text.index("ENTRY") :].splitlines()[1:]
     written = [math.prod(map(int, re.findall(r"\d+", s.split("[")[1].split("]")[0])))

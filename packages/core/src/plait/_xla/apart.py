@@ -31,7 +31,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 26
+VERSION = 27
 """Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
 
 
@@ -111,6 +111,8 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
             op.erase()
         if cpus and walk.expensive:
             later("_xla.fusion").merge(walk.expensive, _EXPENSIVE, walk.narrow)
+            if walk.counted:
+                walk.changed |= later("_xla.positions").as_floats(walk.counted)
         return mlir.bytecode(module) if walk.changed else code
 
 
@@ -138,6 +140,8 @@ class _Walk:
         """Operations that others have replaced."""
         self.expensive: list[IrOperation] = []
         """Operations of `_EXPENSIVE`."""
+        self.counted: list[IrOperation] = []
+        """Operations that return positions along an axis."""
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
         self.unforeseen: Any = later("_xla.unforeseen").Unforeseen() if self.has_rows else None
@@ -393,6 +397,7 @@ class _Walk:
         self.marks[op.result] = Mark(origins.NUMBER, op)
 
     def positions(self, op: IrOperation) -> None:
+        self.counted.append(op)
         self.leave(op.result, (), None, len(op.result.type.shape) > 1)
 
     def folded(self, op: IrOperation) -> None:

@@ -27,6 +27,10 @@ KNOWN = ("stablehlo.maximum", "stablehlo.minimum")
 _GROUP = 16
 """About how many neighbours are reduced last: as many as fit into one vector."""
 
+_LONGEST = 32
+"""The longest reduction that the compiler does not rewrite; others read their operand from
+memory."""
+
 _NARROW = ("f16", "bf16")
 """Types that are reduced as 32-bit floats, which all their numbers are."""
 
@@ -262,10 +266,12 @@ class Extreme:
 def _group_of(n: int) -> int:
     """Return the size of groups of `n` neighbours: one that divides them, if there is any.
 
-    Otherwise the first groups are copied, which takes twice as long as to reduce them.
+    Otherwise the first groups are copied, which takes twice as long as to reduce them.  So is the
+    whole operand, unless an array makes it, where there are more groups than `_LONGEST`.
     """
-    sizes = [d for d in range(_GROUP // 2, 8 * _GROUP) if n % d == 0 and 2 * d <= n]
-    return min(sizes, key=lambda d: abs(d - _GROUP), default=_GROUP)
+    wanted = max(_GROUP, -(-n // _LONGEST))
+    sizes = [d for d in range(_GROUP // 2, 8 * wanted) if n % d == 0 and 2 * d <= n]
+    return min(sizes, key=lambda d: (n // d > _LONGEST, abs(d - wanted)), default=_GROUP)
 
 
 def _key(value: float, bits: int) -> int:
