@@ -18,7 +18,7 @@ TILED = [
     (1, 130, 260, 2, 1, 4, 4, True, (70, 0)),
     (2, 330, 100, 1, 1, 3, 5, False, (20, 9)),  # the last queries see no key
     (1, 640, 640, 1, 1, 4, 4, True, (100, 3)),  # several tiles in a loop
-    (40, 64, 512, 1, 1, 4, 4, False, None),  # not all heads at once
+    (160, 64, 512, 1, 1, 2, 2, False, None),  # not all heads at once
 ]
 
 
@@ -144,6 +144,21 @@ def test_pairs_have_no_axes_of_one_element(tiles, at_once):
         text = plait.jit(g).lower(*xs).as_text()
     shapes = re.findall(r"stablehlo.exponential .* : tensor<((?:\d+x)+)f32>", text)
     assert shapes and all("1" not in s.split("x") for s in shapes)
+
+
+@pytest.mark.parametrize("n, heads, forward, backward", [(256, 64, 64, 64), (1024, 16, 4, 1)])
+def test_heads_at_once(n, heads, forward, backward):
+    """A loop over heads copies its operands, so few turns are none.  Derivatives hold the weights of
+    all segments of tiles, so they take fewer heads."""
+    f = attention((True, None))
+    g = plait.grad(lambda q, k, v: f(q, k, v).sum(), argnums=(0, 1, 2))
+    xs = [np.zeros((heads // 8, n, 8, 64), np.float32)] * 3
+    for run, count in ((f, forward), (g, backward)):
+        text = plait.jit(run).lower(*xs).as_text()
+        shapes = re.findall(r"stablehlo.exponential .* : tensor<((?:\d+x)+)f32>", text)
+        stacks = [[int(size) for size in s.split("x")[:-3]] for s in shapes]
+        assert [math.prod(stack) for stack in stacks] == [count] * 4
+        assert ("stablehlo.while" in text) == (count < heads)
 
 
 def test_sums_over_queries_have_the_narrow_matrix_first():

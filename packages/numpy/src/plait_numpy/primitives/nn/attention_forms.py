@@ -61,6 +61,9 @@ FEWEST = cpu_limit(
     "attention.fewest", 1 << 14, "The fewest products of a head that are worth tiles."
 )
 
+_FEW_TURNS = 4
+"""A loop over heads copies its operands; so many turns of the largest size are not worth one."""
+
 
 class Segment(NamedTuple):
     """Tiles that see the same keys: `tiles` of `size` queries from `start` on; keys from `low` to
@@ -167,16 +170,18 @@ class _Tiles:
         self.wide = np.dtype(np.float32) if q.dtype.itemsize < 4 else q.dtype
         self.by_query, self.function, self.sums = by_query, function, sums
         self.segments = segments(self.queries, self.keys, how["causal"], how["window"])
-        self.tile = max(s.size for s in self.segments)
 
     def results(self, xs: Sequence[Any]) -> Any:
         """Return the results of the operation: one array, or a list if there are several."""
         dtypes = [x.aval.dtype for x in xs]
         arranged = [self._arranged(x) for x in xs]
         heads = prod(self.lead) * self.groups
-        pairs = self.each * self.tile * self.keys
-        most = max(1, AT_ONCE.value // pairs)
-        at_once = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= most)
+        pairs = [self.each * s.size * (s.high - s.low) for s in self.segments]
+        # Derivatives hold the arrays of all segments.
+        most = AT_ONCE.value // (sum(pairs) if self.sums else max(pairs))
+        if heads * sum(pairs) <= _FEW_TURNS * AT_ONCE.value:
+            most = heads
+        at_once = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(1, most))
         turns = heads // at_once
         if turns == 1:
             outs = self._heads(arranged)
