@@ -148,8 +148,8 @@ def test_pairs_have_no_axes_of_one_element(tiles, at_once):
 
 @pytest.mark.parametrize("n, heads, forward, backward", [(256, 64, 64, 64), (1024, 16, 4, 1)])
 def test_heads_at_once(n, heads, forward, backward):
-    """A loop over heads copies its operands, so few turns are none.  Derivatives hold the weights of
-    all segments of tiles, so they take fewer heads."""
+    """A loop over heads copies its operands, so it has more than a few turns.  Derivatives hold the
+    weights of all segments of tiles, so they take fewer heads."""
     f = attention((True, None))
     g = plait.grad(lambda q, k, v: f(q, k, v).sum(), argnums=(0, 1, 2))
     xs = [np.zeros((heads // 8, n, 8, 64), np.float32)] * 3
