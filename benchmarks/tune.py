@@ -165,6 +165,8 @@ def probes() -> dict[str, Callable[[], Probe]]:
             (1, 2, 4, 8), of_attention(512, 1024, causal=True)),
         "attention.at_once": lambda: Probe(
             tuple([1 << n for n in range(16, 24, 2)]), of_attention(128, 512)),
+        "attention.few_turns": lambda: Probe(
+            (1, 2, 4, 8, 16), of_attention(256, 512, 1024, causal=True)),
         "attention.fewest": lambda: Probe(
             (1 << 10, 1 << 12, 1 << 14, 1 << 16), of_attention(32, 64, 128, 256)),
     }  # fmt: skip

@@ -153,6 +153,8 @@ def test_heads_at_once(n, heads, forward, backward):
     f = attention((True, None))
     g = plait.grad(lambda q, k, v: f(q, k, v).sum(), argnums=(0, 1, 2))
     xs = [np.zeros((heads // 8, n, 8, 64), np.float32)] * 3
+    with plait.config(cpu_limits={"attention.few_turns": 0}):  # of a size that `at_once` allows
+        assert "stablehlo.while" in plait.jit(g).lower(*xs).as_text()
     for run, count in ((f, forward), (g, backward)):
         text = plait.jit(run).lower(*xs).as_text()
         shapes = re.findall(r"stablehlo.exponential .* : tensor<((?:\d+x)+)f32>", text)

@@ -28,6 +28,7 @@ from plait._ops.reduction import (
     reduce_xor,
     sum_,
 )
+from plait._xla.apart import kept_apart
 from plait.errors import AxisError, ShapeError, TypeRule
 
 BF16 = ml_dtypes.bfloat16
@@ -330,6 +331,12 @@ def test_extremes_of_large_arrays(name):
                 minus = np.signbit(x)
                 np.testing.assert_array_equal(np.signbit(got[0]), minus.all(axis))
                 np.testing.assert_array_equal(np.signbit(got[1]), minus.any(axis))
+
+
+def test_groups_of_the_longest_rows_are_found():
+    """Without a search among as many sizes as there are elements."""
+    x = plait.ShapeDtypeStruct((2**34,), np.float32)
+    assert b"reduce" in kept_apart(plait.jit(lambda x: max_(x, 0)).lower(x).module().code, 1)
 
 
 @pytest.mark.parametrize("n", [256, 300, 999, 1000, 1003, 1024, 2048, 4000])

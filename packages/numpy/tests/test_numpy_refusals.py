@@ -271,6 +271,18 @@ OTHERWISE = {"einsum", "einsum_path", "gradient", "meshgrid", "piecewise", "resu
 """Functions whose messages speak of text otherwise: of letters, or of more arrays than one."""
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: pnp.sum(M, "a"), "axis must be an integer, not 'a' (argument `axis`)"),
+        (lambda: pnp.sum(M, (0, "a")), "axis must be an integer, not 'a' (argument `axis[1]`)"),
+        (lambda: pnp.transpose(M, (0, "a")), "axes must be integers, not 'a' (argument `axes[1]`)"),
+    ],
+)
+def test_the_words_about_axes(call, said):
+    assert refusal(call).what == said
+
+
 @pytest.mark.parametrize("part", range(2))
 def test_what_is_refused_of_tracers(part):
     """Arrays are traced: the same errors, or that a value is not known."""

@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from .source import calls_of_arrays, code_of, of_arrays, of_machinery
@@ -72,14 +72,18 @@ def names_of_value(name: str) -> Namer:
     return lambda path: f"`{name}{path}`"
 
 
-def name_given(x: object) -> str:
+def name_given(x: object, trace: TracebackType | None = None) -> str:
     """Return the name that an object has in the array function which the user's code has called:
     `axis`, or `arrays[1]`, or "x1` or `x2" for one that was given twice; "" if it has none there.
 
     It is read from the frames of the call that is under way, outermost first, so that functions
     need not hand on the names of their arguments.
+
+    Args:
+      x: the object.
+      trace: frames of the call that have ended already: an error went through them.
     """
-    calls = calls_of_arrays()
+    calls = calls_of_arrays(trace)
     for frame in calls:
         code = frame.f_code
         if frame is calls[0] and code.co_name.startswith("__"):
@@ -90,7 +94,8 @@ def name_given(x: object) -> str:
         if names:  # of many that are None, it is the first that needs a value
             return names[0] if x is None else "` or `".join(dict.fromkeys(names))
     made_of = x if isinstance(x, tuple) and len(x) < 32 else ()  # a shape of several arguments
-    return next(filter(None, [name_given(y) for y in made_of if not isinstance(y, int)]), "")
+    others = [name_given(y, trace) for y in made_of if not isinstance(y, int)]
+    return next(filter(None, others), "")
 
 
 def _places(x: object, name: str, given: Any) -> list[str]:

@@ -39,19 +39,35 @@ class PlaitError(Exception):
       fix: what to write instead, or a function that returns it, called when it is read.
     """
 
-    what: str
     where: str
     args: tuple[Any, ...]
+    _asked: tuple[Any, ...] = ()
+    """The object whose name is to be found, if any."""
     _given: tuple[str, str] = "", ""
-    """The text before `given` has added a name, and that name."""
+    """The text before the name that was found was added, and that name."""
 
     def __init__(
         self, what: str, *, where: object = None, fix: str | Callable[[], str] | None = None
     ):
-        self.what, self._fix = what, fix
+        self._what, self._fix = what, fix
         self.where, self._told = _line_of(where), where is not None
         watch_display()
         super().__init__(what)
+
+    @property
+    def what(self) -> str:
+        """The text of what happened, with the name that `given` asked for."""
+        if self._asked:
+            (x,), self._asked = self._asked, ()
+            name = later("_base.argument_names").name_given(x, self.__traceback__)
+            if name:
+                bare = self._what
+                self.of(f"argument `{name}`")._given = bare, name
+        return self._what
+
+    @what.setter
+    def what(self, text: str) -> None:
+        self._what = text
 
     @property
     def fix(self) -> str | None:
@@ -65,7 +81,7 @@ class PlaitError(Exception):
         self._fix = text
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        _ = self.fix  # as text, since what it is computed from may be tied to this process
+        _ = self.fix, self.what  # as text: what it is computed from may be tied to this process
         return _unpickled, (type(self), self.args), self.__dict__
 
     def about(self, where: object) -> "PlaitError":
@@ -93,19 +109,21 @@ class PlaitError(Exception):
         An error has one name.  The one that `given` has found stays, unless this one leads further
         into the same argument.
         """
-        bare, known = self._given
+        what, (bare, known) = self.what, self._given
         if not known or f"`{known.partition('[')[0]}" in name:
-            self.what = f"{bare or self.what} ({name})"
+            self.what = f"{bare or what} ({name})"
             self._given = "", ""
             self.args = (self.what,)
         return self
 
     def given(self, x: object) -> Self:
         """Return this error, with the name of the argument that `x` is of the array function which
-        the user's code has called, if it is one: `axes[1]`."""
-        name, bare = later("_base.argument_names").name_given(x), self.what
-        if name:
-            self.of(f"argument `{name}`")._given = bare, name
+        the user's code has called, if it is one: `axes[1]`.
+
+        The name is looked for when the text is read, or the error leaves for user code, since many
+        errors do not: Plait catches them to try something else.
+        """
+        self._asked = (x,)
         return self
 
     def __str__(self) -> str:

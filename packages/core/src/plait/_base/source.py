@@ -10,9 +10,9 @@ begins like one (`plait_user` beside `plait`) is the user's.
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,31 +123,40 @@ def call_by_user() -> FrameType | None:
     Only Plait and libraries of array functions may lie between; otherwise return None.  The rules
     of a transformation are such a case: the user gave none of their operands.
     """
-    frame, called = sys._getframe(1), None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if below_hidden(file):
-            if not file.startswith(("<plait ", *_libraries)):
-                return None
-            called = frame
-        elif not of_standard_library(file) and not file.startswith("<frozen "):
-            break
-        frame = frame.f_back
+    called = None
+    for frame in _since_user(sys._getframe(1)):
+        if not of_arrays(frame.f_code.co_filename):
+            return None
+        called = frame
     return called
 
 
-def calls_of_arrays() -> list[FrameType]:
-    """Return the frames of libraries of array functions between the user's code and here,
-    outermost first."""
-    frame, found = sys._getframe(1), list[FrameType]()
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if of_arrays(file):
-            found.append(frame)
-        elif not (below_hidden(file) or of_standard_library(file) or file.startswith("<frozen ")):
-            break
+def calls_of_arrays(trace: TracebackType | None = None) -> list[FrameType]:
+    """Return the frames of libraries of array functions since the user's code, outermost first.
+
+    trace: further frames, which run no longer.
+    """
+    ended: list[FrameType] = []
+    while trace is not None:
+        ended.append(trace.tb_frame)
+        trace = trace.tb_next
+    frames = list(_since_user(sys._getframe(1)))[::-1] + ended
+    users = [i for i, frame in enumerate(frames) if _is_of_user(frame)]
+    called = frames[users[-1] + 1 :] if users else frames
+    return [frame for frame in called if of_arrays(frame.f_code.co_filename)]
+
+
+def _since_user(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the frames of Plait from this one outwards, until one of the user's."""
+    while frame is not None and not _is_of_user(frame):
+        if below_hidden(frame.f_code.co_filename):
+            yield frame
         frame = frame.f_back
-    return found[::-1]
+
+
+def _is_of_user(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return not (below_hidden(file) or of_standard_library(file) or file.startswith("<frozen "))
 
 
 def of_arrays(file: str) -> bool:

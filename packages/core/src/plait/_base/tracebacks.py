@@ -66,6 +66,7 @@ def leaving(error: BaseException) -> None:
     """
     if _full:
         return
+    getattr(error, "what", None)  # an error of Plait finds names in the frames
     entries = list(_entries(error.__traceback__))
     if entries and _is_ours(entries[-1]) and isinstance(error, _MISTAKES):
         answers = entries[-1].tb_frame.f_code.co_name == "__getattr__" or hasattr(error, "fix")

@@ -63,9 +63,10 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     except ConcretizationError:
         raise
     except (AttributeError, TypeError):
+        several = what.endswith(("axes", "dimensions"))
         raise OperandTypeError(
-            f"{what} must be {'integers' if what.endswith('s') else 'an integer'}, not {axis!r}",
-            fix=f"write {what}=0" if what == "axis" else "write integers",
+            f"{what} must be {'integers' if several else 'an integer'}, not {axis!r}",
+            fix=f"write {what}=(0,)" if several else f"write {what}=0",
         ).given(axis) from None
     if not -ndim <= n < ndim:
         raise AxisError(

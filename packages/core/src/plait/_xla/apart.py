@@ -32,7 +32,8 @@ from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
 VERSION = 27
-"""Part of the cache keys on disk; raise it when this pass, `fusion` or `kernel_order` changes."""
+"""Part of the cache keys on disk; raise it when this pass changes, or `fusion`, `positions`,
+`extremes` or `kernel_order`."""
 
 
 _ENTERED = {

@@ -270,8 +270,10 @@ def _group_of(n: int) -> int:
     whole operand, unless an array makes it, where there are more groups than `_LONGEST`.
     """
     wanted = max(_GROUP, -(-n // _LONGEST))
-    sizes = [d for d in range(_GROUP // 2, 8 * wanted) if n % d == 0 and 2 * d <= n]
-    return min(sizes, key=lambda d: (n // d > _LONGEST, abs(d - wanted)), default=_GROUP)
+    few = [n // count for count in range(2, _LONGEST + 1) if n % count == 0]
+    many = [size for size in range(_GROUP // 2, 8 * _GROUP) if n % size == 0 and 2 * size <= n]
+    sizes = [size for size in few if _GROUP // 2 <= size <= 8 * wanted] or many
+    return min(sizes, key=lambda size: abs(size - wanted), default=_GROUP)
 
 
 def _key(value: float, bits: int) -> int:

@@ -60,9 +60,11 @@ AT_ONCE = cpu_limit(
 FEWEST = cpu_limit(
     "attention.fewest", 1 << 14, "The fewest products of a head that are worth tiles."
 )
-
-_FEW_TURNS = 4
-"""A loop over heads copies its operands; so many turns of the largest size are not worth one."""
+FEW_TURNS = cpu_limit(
+    "attention.few_turns",
+    4,
+    "How many times `at_once` all heads may hold, to be taken without a loop, which copies them.",
+)
 
 
 class Segment(NamedTuple):
@@ -179,7 +181,7 @@ class _Tiles:
         pairs = [self.each * s.size * (s.high - s.low) for s in self.segments]
         # Derivatives hold the arrays of all segments.
         most = AT_ONCE.value // (sum(pairs) if self.sums else max(pairs))
-        if heads * sum(pairs) <= _FEW_TURNS * AT_ONCE.value:
+        if heads * sum(pairs) <= FEW_TURNS.value * AT_ONCE.value:
             most = heads
         at_once = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(1, most))
         turns = heads // at_once
