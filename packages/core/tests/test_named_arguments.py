@@ -4,6 +4,8 @@ Invariant: the name is one of the function that user code called; errors about n
 gave, and about operands of operators, have none.
 """
 
+import pickle
+
 import pytest
 
 import plait
@@ -72,3 +74,24 @@ def test_a_long_sequence_is_not_searched(monkeypatch):
         told(lambda numbers=numbers: ONE + numbers)
         told(lambda numbers=numbers: plait.lax.add(ONE, numbers))
     assert 0 < len(asked) < 40
+
+
+def test_errors_that_plait_catches_look_for_no_name(monkeypatch):
+    """Text among what is printed is found by the error of its conversion."""
+    asked = []
+    monkeypatch.setattr(argument_names, "calls_of_arrays", lambda *_: asked.append(0) or [])
+    plait.debug.print("{} {}", "a", ONE)
+    assert not asked
+    told(lambda: plait.lax.neg("a"))
+    assert asked
+
+
+def test_a_name_is_found_in_what_is_printed_pickled_and_kept():
+    errors = []
+    for read in (str, repr, lambda e: str(pickle.loads(pickle.dumps(e)))):
+        try:
+            plait.lax.add(ONE, "a")
+        except PlaitError as e:
+            assert "(argument `y`)" in read(e)
+            errors.append(e)
+    assert all("(argument `y`)" in str(e) for e in errors)

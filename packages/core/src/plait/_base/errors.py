@@ -126,6 +126,10 @@ class PlaitError(Exception):
         self._asked = (x,)
         return self
 
+    def __repr__(self) -> str:
+        _ = self.what
+        return super().__repr__()
+
     def __str__(self) -> str:
         lines = [self.what]
         if self.where != "<unknown>":
