@@ -17,7 +17,7 @@ from plait.ext.ir import Eqn, Program, effects_of, evaluate, live_equations, pro
 from plait.ext.lower import known_platforms, module_of
 from plait.ext.ops.callbacks import host
 from plait.ext.ops.checks import check_p
-from plait.ext.rules import expand_rules, lower_rules
+from plait.ext.rules import cpu_form_rules, expand_rules, lower_rules
 from plait.ext.trace import Handle, Value, as_list, staged
 from plait.ext.tree import flatten
 from plait.ext.types import ShapeDtypeStruct, float0
@@ -51,6 +51,7 @@ def export(
     custom_calls: Iterable[str] = (),
     libraries: bool = True,
     weights: str | int = "inside",
+    cpu_forms: bool = False,
 ) -> Callable[..., Exported]:
     """Return a function that exports `fun_jit` for the types of its arguments.
 
@@ -69,11 +70,15 @@ def export(
         are in a safetensors file inside the artifact, which `load` maps into memory without a copy.
         They have names (`Exported.weights`) and can be replaced (`Exported.with_weights`).  Earlier
         readers refuse such artifacts.
+      cpu_forms: whether operations take the forms that `jit` gives them on CPUs: attention by
+        tiles, convolutions as products.  Their sizes depend on `plait.config.cpu_limits`.  Values
+        that are divided over devices have none.
 
     Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
     (`symbolic_args_specs`), that returns an `Exported`.
 
-    Raises NotExportable for a function without a portable form, and what tracing raises.
+    Raises NotExportable for a function without a portable form, ArgumentError for forms of CPUs on
+    other platforms, and what tracing raises.
 
     >>> import numpy as np, plait
     >>> types = plait.export.symbolic_args_specs(np.ones((4, 3), np.float32), "b, 3")
@@ -90,6 +95,7 @@ def export(
     least = _least(weights)
     wanted = None if platforms is None else known_platforms(platforms)
     libraries = flag_of(libraries, "libraries")
+    in_forms = flag_of(cpu_forms, "cpu_forms")
     allowed = {*(STABLE_CALLS if libraries else UNTIL_SIZES_ARE_KNOWN),
                *names_of(custom_calls, "custom_calls"),
                *calls_allowed(disabled_checks)}  # fmt: skip
@@ -103,7 +109,13 @@ def export(
         _check_closed(staged)
         weighing = None if least is None else Weighing(least, fun_jit)
         here = wanted or (default_export_platform(),)
-        made = _made(staged, _How(here, allowed, libraries, weighing), staged.keys())
+        if in_forms and here != ("cpu",):
+            raise ArgumentError(
+                f"cpu_forms=True, and the export is for {', '.join(here)}",
+                fix='write platforms=["cpu"], and export for others without cpu_forms',
+            )
+        how = _How(here, allowed, libraries, in_forms, weighing)
+        made = _made(staged, how, staged.keys())
         made.parameters = parameter_names(fun_jit)
         return made
 
@@ -125,11 +137,12 @@ def _least(weights: int | str) -> int | None:
 
 class _How(NamedTuple):
     """Options of one export: target platforms, permitted custom calls, whether library calls stay,
-    and the choice of weights."""
+    whether operations have the forms for CPUs, and the choice of weights."""
 
     platforms: tuple[str, ...]
     allowed: set[str]
     libraries: bool
+    cpu_forms: bool = False
     weighing: Weighing | None = None
 
 
@@ -142,13 +155,14 @@ def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None =
       keys: dispatch keys of its arguments.
       linear_from: as for `Exported`.
     """
-    platforms, allowed, libraries, weighing = how
+    platforms, allowed, libraries, cpu_forms, weighing = how
     program = staged.program
     name = _called(program)
     _check_closed(staged)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
     instead = _without_checks(where_libraries_lack if libraries else without_libraries)
+    instead = _in_forms(instead) if cpu_forms else instead
     embed = True if weighing is None else weighing.is_inside
     placed = [k for k in keys if k.placement is not None and is_several(k.placement.place)]
     module = module_of(
@@ -279,6 +293,20 @@ def _without_checks(instead: Callable) -> Callable:
 
     def given(e: Eqn, platforms: tuple[str, ...]) -> Callable | None:
         return _nothing if e.prim is check_p else instead(e, platforms)
+
+    return given
+
+
+def _in_forms(instead: Callable) -> Callable:
+    """Return `instead`, extended to replace operations by their forms for CPUs."""
+
+    def given(e: Eqn, platforms: tuple[str, ...]) -> Callable | None:
+        found, rule = instead(e, platforms), cpu_form_rules.find(e.prim)
+        avals = [a.aval for a in e.inputs]
+        if found is not None or rule is None or any(a.division is not None for a in avals):
+            return found
+        form = rule(avals, **e.params)
+        return None if form is None else lambda *xs, **_: form(*xs)
 
     return given
 
