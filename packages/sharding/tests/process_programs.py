@@ -518,6 +518,7 @@ def holding():
 def forking():
     """A process dies whose forked child lives on."""
     distributed.initialize()
+    multihost_utils.sync_global_devices("begun")  # or it might end the other's start
     if plait.process_index() == 1:
         if os.fork() == 0:
             os.close(1)  # whoever reads what we print must not wait for this process
@@ -532,6 +533,7 @@ def forking():
 def unset():
     """A process dies, for whose value another one waits."""
     distributed.initialize()
+    multihost_utils.sync_global_devices("begun")  # or it might end the other's start
     if plait.process_index() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     tell(error=error_of(lambda: distributed.key_value_get("never", 60)))
