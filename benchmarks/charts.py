@@ -1,6 +1,7 @@
-"""Charts of the comparison, as SVG: speed against jax by group, and against torch by operation.
+"""Charts of the comparison, as SVG: speed against jax by group, speed against jax and torch by
+operation, and times by size.
 
-Invariant: charts show the ratios of the tables and nothing else; without matplotlib there are none.
+Invariant: charts show what the tables hold and nothing else; without matplotlib there are none.
 """
 
 import importlib.util
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 _BARS = {"jax": "#4477aa", "torch": "#ee7733"}
+_LINES = {"plait": "#228833", **_BARS}
+GROWTH = importlib.import_module("operations").GROWTH
 
 
 def draw(groups: dict[str, list], machine: str, folder: Path) -> list[Path]:
@@ -21,7 +24,8 @@ def draw(groups: dict[str, list], machine: str, folder: Path) -> list[Path]:
     """
     if importlib.util.find_spec("matplotlib") is None:
         return []
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
+    grown = {name: label for label, names in GROWTH.items() for name in names.values()}
     means = {
         group.partition(",")[0]: {"jax": statistics.geometric_mean([x.ratio("jax") for x in lines])}
         for group, lines in groups.items()
@@ -30,21 +34,55 @@ def draw(groups: dict[str, list], machine: str, folder: Path) -> list[Path]:
         x.row.label: {peer: x.ratio(peer) for peer in _BARS}
         for lines in groups.values()
         for x in lines
-        if "torch" in x.times
+        if "torch" in x.times and x.row.names[0] not in grown
     }
     found = [_bars(means, "Speed against jax, by group", machine, folder / "groups.svg")]
     if beside:
         title = "Speed against jax and torch, gradients of operations"
         found.append(_bars(beside, title, machine, folder / "operations.svg"))
+    times = {x.row.names[0]: x.times for lines in groups.values() for x in lines}
+    if grown.keys() <= times.keys():
+        found.append(_growth(times, machine, folder / "growth.svg"))
     return found
+
+
+def _growth(times: dict[str, dict[str, float]], machine: str, path: Path) -> Path:
+    """Draw the times of each operation by size, on logarithmic axes, a line for each library."""
+    plt = _pyplot()
+    figure, panels = plt.subplots(1, len(GROWTH), figsize=(4 * len(GROWTH), 3.6))
+    for axes, (label, names) in zip(panels, GROWTH.items()):
+        for lib, color in _LINES.items():
+            there = {n: times[name][lib] for n, name in names.items() if lib in times[name]}
+            if there:
+                milliseconds = [1e3 * t for t in there.values()]
+                axes.plot(list(there), milliseconds, "o-", color=color, label=lib, markersize=4)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(list(names), [str(n) for n in names], fontsize=8)
+        axes.set_title(f"{label}, gradient", fontsize=10)
+    panels[0].set_ylabel("ms")
+    panels[0].legend()
+    figure.supxlabel(f"size; elapsed time, {machine}", fontsize=8)
+    figure.tight_layout()
+    return _saved(figure, path)
+
+
+def _pyplot() -> Any:
+    matplotlib: Any = importlib.import_module("matplotlib")
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "plait"  # the same numbers give the same file
+    return importlib.import_module("matplotlib.pyplot")
+
+
+def _saved(figure: Any, path: Path) -> Path:
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    _pyplot().close(figure)
+    return path
 
 
 def _bars(ratios: dict[str, dict[str, float]], title: str, machine: str, path: Path) -> Path:
     """Draw horizontal bars of ratios on a logarithmic axis, with a line at 1."""
-    matplotlib: Any = importlib.import_module("matplotlib")
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "plait"  # the same numbers give the same file
-    plt: Any = importlib.import_module("matplotlib.pyplot")
+    plt = _pyplot()
     peers = [p for p in _BARS if any(p in r for r in ratios.values())]
     figure, axes = plt.subplots(figsize=(8, 1 + 0.4 * len(ratios)))
     height = 0.8 / len(peers)
@@ -61,6 +99,4 @@ def _bars(ratios: dict[str, dict[str, float]], title: str, machine: str, path: P
     axes.set_title(title)
     axes.set_xlabel(f"times as fast as the peer; CPU time, {machine}", fontsize=8)
     axes.legend()
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(figure)
-    return path
+    return _saved(figure, path)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from workloads import WORKLOADS, wl
 
-_SHAPES = {
+_SHAPES: dict[str, tuple[int, ...]] = {
     "x": (16, 128, 256),
     "w": (256, 512),
     "image": (16, 32, 32, 32),
@@ -32,14 +32,14 @@ class Operation(NamedTuple):
       arrays: names of its arrays in `_SHAPES`.
       ours: makes the function from the namespace of Plait or jax.
       torch: makes the function from the module torch.
-      goal: the ratio to jax that is wanted.
+      goal: the ratio to jax that is wanted; None where none is.
     """
 
     label: str
     arrays: tuple[str, ...]
     ours: Callable[[Any], Callable]
     torch: Callable[[Any], Callable]
-    goal: float = 1.0
+    goal: float | None = 1.0
 
 
 def _ours(stride: int = 1, groups: int = 1) -> Callable:
@@ -96,6 +96,27 @@ OPERATIONS = {
     "op_cumsum": Operation("running sums", ("x",), lambda lib: lambda x: lib.np.cumsum(x, 1),
                            lambda t: lambda x: t.cumsum(x, 1)),
 }  # fmt: skip
+
+_SIZES = {
+    "causal attention": (128, 256, 512, 1024, 2048),
+    "product of squares": (64, 128, 256, 512, 1024),
+    "sorting rows": (64, 256, 1024, 4096, 16384),
+}
+_GROWN = {
+    "causal attention": (OPERATIONS["op_attention"], lambda n: (2048 // n, n, 8, 64)),
+    "product of squares": (OPERATIONS["op_products"], lambda n: (n, n)),
+    "sorting rows": (OPERATIONS["op_sort"], lambda n: ((1 << 20) // n, n)),
+}
+GROWTH: dict[str, dict[int, str]] = {
+    label: {n: f"op_grown_{label.replace(' ', '_')}_{n}" for n in sizes}
+    for label, sizes in _SIZES.items()
+}
+"""For each chart of growth: sizes, and the names of the operations on arrays of these sizes."""
+for _label, _names in GROWTH.items():
+    _one, _shape = _GROWN[_label]
+    for _n, _name in _names.items():
+        _SHAPES[_name] = _shape(_n)
+        OPERATIONS[_name] = _one._replace(label=f"{_label}, {_n}", arrays=(_name,), goal=None)
 
 
 def _arrays(o: Operation) -> list[np.ndarray]:

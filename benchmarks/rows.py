@@ -35,7 +35,15 @@ _SESSIONS = {
     "transformer": "a transformer of 12 layers",
 }
 
-_OPERATIONS = importlib.import_module("operations").OPERATIONS
+_operations = importlib.import_module("operations")
+_GROWN = [name for names in _operations.GROWTH.values() for name in names.values()]
+
+
+def _gradients(grown: bool) -> list[Row]:
+    """Rows of the operations that torch has too, of one size or of several."""
+    found = _operations.OPERATIONS.items()
+    return [_row(o.label, name, o.goal) for name, o in found if (name in _GROWN) == grown]
+
 
 GROUPS: dict[str, list[Row]] = {
     "Start": [
@@ -146,7 +154,8 @@ GROUPS: dict[str, list[Row]] = {
         _row("that gradient's temporaries", "bytes_scan_cond_grad", 1.0),
         _row("temporaries of a convnet gradient", "bytes_convnet_grad", 1.0),
     ],
-    "Gradients of operations": [_row(o.label, name, o.goal) for name, o in _OPERATIONS.items()],
+    "Gradients of operations": _gradients(grown=False),
+    "Growth with size, gradients": _gradients(grown=True),
     "Sizes that differ, 13 % full": [
         _row("sums", "ragged_sum", 8.0),
         _row("softmax", "ragged_softmax", 10.0),

@@ -32,6 +32,8 @@ os.environ["PLAIT_CACHE_DIR"] = ""  # compilations are measured, not what was fo
 
 STARTS = {"import_only": "", "first_eager_op": "(lib.np.ones(3) + 1).block_until_ready()"}
 LIBRARIES = "plait", "jax", "torch"
+CHARTS = "docs/assets/speed"
+"""The folder of the charts, where the documentation shows them too."""
 Samples = dict[str, dict[str, list[float]]]
 
 
@@ -253,8 +255,8 @@ def main() -> None:
         "ratio above 1 means that Plait takes less time; noise is by how much the "
         "rounds of one library differ, at most.\n\n"
     )
-    pictures = charts.draw(groups, place, HERE / "charts")
-    about += "".join(f"![{p.stem}](charts/{p.name})\n\n" for p in pictures)
+    pictures = charts.draw(groups, place, HERE.parent / CHARTS)
+    about += "".join(f"![{p.stem}](../{CHARTS}/{p.name})\n\n" for p in pictures)
     (HERE / "RESULTS.md").write_text(about + table + "\n")
 
 
