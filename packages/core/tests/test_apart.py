@@ -12,6 +12,7 @@ import pytest
 import plait
 from plait import lax
 from plait._xla import apart, mlir
+from plait.ext.ir import Var
 from plait.ext.lower import module_of
 
 pnp = plait.numpy
@@ -133,6 +134,58 @@ def test_inside(name, way):
     compared(*SAME[name], way)
 
 
+def by_parts(program, wrap):
+    """Return a function that computes a program, each operation in one of `wrap`'s making."""
+    made = {}
+
+    def run(*xs):
+        env = {**dict(zip(program.inputs, xs, strict=True)), **dict(program.consts)}
+        read = lambda a: env[a] if isinstance(a, Var) else a.numpy()  # noqa: E731
+        for e in program.eqns:
+            one = made.setdefault(
+                (e.prim.name, str(e.params)), wrap(lambda *ys, e=e: e.prim.bind(*ys, **e.params))
+            )
+            out = one(*map(read, e.inputs))
+            env.update(zip(e.outputs, out if e.prim.many else [out], strict=True))
+        return list(map(read, program.outputs))
+
+    return run
+
+
+def one_turn(f):
+    return lambda *ys: plait.tree.map(
+        lambda a: a[0],
+        lax.scan(lambda c, xs: (c, f(*xs)), 0, [pnp.asarray(y)[None] for y in ys])[1],
+    )
+
+
+ARRAYS = {
+    "arrays": lambda xs: xs,
+    "broadcasts": lambda xs: [pnp.broadcast_to(x[0], x.shape) for x in xs],
+    "constants": lambda xs: [np.full(3, np.asarray(x)[0]) for x in xs],
+}
+
+
+@pytest.mark.parametrize("wrap", [plait.jit, one_turn])
+@pytest.mark.parametrize("how", ARRAYS)
+@pytest.mark.parametrize("name", SAME)
+def test_each_operation_in_a_function_with_several_calls_or_in_a_loop(name, how, wrap):
+    f, dtype, values = SAME[name]
+
+    def way(g):
+        def call(*given):
+            run = by_parts(plait.jit(g).trace(*given).program, wrap)
+            others = [np.ones(3, dtype)] * len(given)
+            if how == "constants":
+                return plait.jit(lambda ys: (run(*ARRAYS[how](given)), run(*ys)))(others)[0][0]
+            return plait.jit(lambda xs, ys: (run(*ARRAYS[how](xs)), run(*ys)))(given, others)[0][0]
+
+        return call
+
+    with np.errstate(all="ignore"):
+        compared(f, dtype, values, way)
+
+
 def test_patterns_that_functions_make_once_they_are_inlined():
     divided = plait.jit(lambda x, y: x / y)
     plus = plait.jit(lambda x, y: x + y)
@@ -248,6 +301,16 @@ def test_sums_of_equal_complex_numbers_keep_their_parts():
     got = plait.jit(lambda x: pnp.sum(pnp.broadcast_to(x, (4, 3)), axis=0))(x)
     np.testing.assert_array_equal(got.real, [-4, np.inf, 12])
     np.testing.assert_array_equal(got.imag, [np.inf, 8, 0])
+
+
+@pytest.mark.parametrize("wrap", [plait.jit, one_turn])
+def test_sums_of_equal_complex_numbers_that_a_function_makes(wrap):
+    x = np.complex64([complex(-1, np.inf), complex(np.inf, 2), 3])
+    minus = wrap(lambda y: -y)
+    f = plait.jit(lambda x, y: (pnp.sum(minus(pnp.broadcast_to(x, (4, 3))), axis=0), minus(y)))
+    got, _ = f(x, np.ones((4, 3), np.complex64))
+    np.testing.assert_array_equal(got.real, [4, -np.inf, -12])
+    np.testing.assert_array_equal(got.imag, [-np.inf, -8, 0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint16", "int8"])

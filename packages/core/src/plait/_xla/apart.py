@@ -12,7 +12,8 @@ one, an operation is inserted that changes no bit and costs nothing in the machi
 
 So a compiled module returns the results of its operations, one after the other.  Inlining
 functions, removing loops of one turn and moving elements can create a pattern later.  Hence
-arguments of regions, and of functions with several calls, count as the result of any operation.
+arguments of regions count as the result of any operation, and those of functions with several calls
+as that of any operand.
 
 Invariant: a module computes the same bits as before, for any compiler that follows the StableHLO
 specification; it has the same functions, arguments and results.
@@ -29,9 +30,9 @@ from .._base import jaxlib_api
 from .._base.jaxlib_api import IrOperation, IrType, IrValue
 from .._base.lazy import later
 from . import mlir, origins
-from .origins import NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
+from .origins import ANYTHING, NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 27
+VERSION = 28
 """Part of the cache keys on disk; raise it when this pass changes, or `fusion`, `positions`,
 `extremes` or `kernel_order`."""
 
@@ -107,6 +108,9 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
     with jaxlib_api.lock:
         module = mlir.parse(code)
         walk = _Walk(cpus, [f.operation for f in module.body.operations])
+        if walk.shared:
+            copy = mlir.parse(code)
+            walk.returned = _Walk(cpus, [f.operation for f in copy.body.operations]).results()
         walk.module()
         for op in walk.dead:
             op.erase()
@@ -131,8 +135,12 @@ class _Walk:
         """Functions that are not only called where the walk comes by."""
         for f in self.functions.values():
             self._count(f, True)
+        self.shared = [n for n in self.functions if self.calls[n] > 1 and n not in self.named]
+        """Functions with several calls."""
         self.given: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         """The marks of the operands of each call that was met, by function."""
+        self.returned: dict[str, list[Mark]] = {}
+        """The marks of the results of shared functions, whatever their arguments are."""
         self.m = mlir.bindings()
         self.marks: dict[Any, Mark] = {}
         self.kinds: dict[Any, Kind] = {}
@@ -163,7 +171,8 @@ class _Walk:
         """Walk over all functions; the arguments of `main` are arrays and match no pattern.
 
         The compiler inlines calls.  So a function with one call is walked there.  One with several
-        is walked once they all have been, with arguments that may be any of their operands.
+        is walked once they all have been, with arguments that may be any of their operands; what
+        it returns was found in a copy of the module, for any arguments.
         """
         for name in self.functions:
             if not self.calls[name] and name not in self.named:
@@ -178,6 +187,25 @@ class _Walk:
                 known = name not in self.named
                 self.body(name, map(any_of, zip(*self.given[name])) if known else repeat(UNKNOWN))
             waiting = [n for n in waiting if n not in ready]
+
+    def results(self) -> dict[str, list[Mark]]:
+        """Return the marks of the results of all shared functions, by function."""
+        for name in self.shared:
+            self.returned_by(name)
+        return self.returned
+
+    def returned_by(self, name: str) -> list[Mark]:
+        """Return the marks of the results of a shared function, whatever its arguments are.
+
+        The function is walked unless that is known; then the module is of no other use.
+        """
+        if name not in self.returned:
+            outer = self.spread
+            self.body(name, repeat(ANYTHING))
+            self.spread = outer
+            (b,) = self.functions[name].regions[0].blocks
+            self.returned[name] = [self.mark(x) for x in list(b.operations)[-1].operands]
+        return self.returned[name]
 
     def _count(self, op: IrOperation, is_met: bool) -> None:
         """Count the calls inside of an operation; `is_met` is whether the walk comes by them."""
@@ -207,7 +235,8 @@ class _Walk:
         marks = [self.mark(x) for x in op.operands]
         if self.calls[name] > 1 or name in self.named or name not in self.functions:
             self.given[name].append(marks)
-            self.marks.update(dict.fromkeys(op.results, UNKNOWN))
+            returned = self.returned_by(name) if name in self.shared else repeat(UNKNOWN)
+            self.marks.update(zip(op.results, returned))
             return
         outer = self.spread
         (b,) = self.functions[name].regions[0].blocks
@@ -578,7 +607,7 @@ class _Walk:
         if mx.kinds & origins.EXPONENTIAL and my.kinds & origins.EXPONENTIAL:
             self.rounded(op, 0)
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            if a.kinds & origins.MASK or (
+            if a.kinds & origins.MASKS or (
                 a.kinds & origins.FACTORS and (b.spread or b.kinds & origins.BESIDE_FACTORS)
             ):
                 self.rounded(op, i)

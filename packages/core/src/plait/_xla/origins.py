@@ -42,6 +42,8 @@ class Kind(NamedTuple):
 NUMBER = frozenset(["number"])
 CONSTANT = frozenset(["number", "late", "unknown"])
 UNKNOWN = Mark(frozenset(["unknown"]))
+ANYTHING = Mark(frozenset(["unknown"]), None, True)
+"""The mark of an argument that may be any value, also one whose elements are equal."""
 NOTHING = Mark(frozenset())
 
 LATE, MASK, PRODUCT, SCALED, QUOTIENT, SHIFTED, SUM, EXPONENTIAL, JOINED, CUT = (
@@ -53,6 +55,7 @@ LATE, MASK, PRODUCT, SCALED, QUOTIENT, SHIFTED, SUM, EXPONENTIAL, JOINED, CUT = 
 )
 CONVERTED = CONSTANT | MASK
 POWERS = frozenset(["power", "product", "divide", "sqrt", "rsqrt"])
+MASKS = {"mask", "unknown"}
 DIVIDED = {"divide", "mask", "composed", "unknown"}
 DIVISORS = {"divide", "power", "sqrt", "rsqrt", "exponential", "composed", "unknown"}
 FACTORS = {"scaled", "sqrt", "rsqrt", "mask", "composed", "unknown"}
