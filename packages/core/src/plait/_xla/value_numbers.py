@@ -2,7 +2,8 @@
 
 The compiler merges equal operations once it has inlined functions.  Guards that differ keep it from
 that, so what attention's derivative computes again would be computed twice.  Equal values therefore
-get equal guards.
+get equal guards.  So do values of equal form, as in equal layers: the compiler compiles a loop once
+if its text is the same, however often it occurs.
 
 Invariant: two values have one number only if equal operations made them of equal values.
 """
@@ -11,7 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._base.jaxlib_api import IrOperation, IrValue
+from .mlir import maker
 from .rows import step_of
+
+_STEPS = 4
+"""The operations in a row that make the form of a value."""
 
 _ALONE = {"func.call", "stablehlo.custom_call"}
 """Operations that may return something else each time, or whose results others are equal to."""
@@ -24,6 +29,7 @@ class Numbers:
         self._of: dict[IrValue, Any] = {}
         self._made: dict[Any, int] = {}
         self._places: dict[Any, int] = {}
+        self._forms: dict[Any, int] = {}
 
     def of(self, x: IrValue) -> Any:
         """Return the number of a value; others have another one."""
@@ -33,8 +39,13 @@ class Numbers:
         return found
 
     def place(self, x: IrValue) -> int:
-        """Return a small number that equal values share, and no others."""
-        return self._places.setdefault(self.of(x), len(self._places))
+        """Return a small number that equal values share, and values of equal form."""
+        number = self.of(x)
+        found = self._places.get(number)
+        if found is None:
+            form = _form(x, _STEPS)
+            found = self._places[number] = self._forms.setdefault(form, len(self._forms))
+        return found
 
     def passed(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
         """Give values the numbers of those that they stand for."""
@@ -53,3 +64,11 @@ class Numbers:
         key = op.name, step, tuple(map(self.of, operands)), types, how
         number = self._made.setdefault(key, len(self._made))
         self._of.update((r, (number, i)) for i, r in enumerate(op.results))
+
+
+def _form(x: IrValue, steps: int) -> Any:
+    """Return the type of a value, and the operations in the last steps that made it."""
+    op = maker(x) if steps else None
+    if op is None:
+        return x.type
+    return op.name, x.type, *[_form(y, steps - 1) for y in op.operands]
