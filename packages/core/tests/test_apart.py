@@ -594,3 +594,40 @@ def test_exponentials_of_nan_that_the_compiler_may_foresee(name, tier):
     nan = np.asarray(f(pnp.asarray(m), pnp.asarray(x)))
     np.testing.assert_array_equal(np.isnan(got), np.isnan(nan))
     assert np.isnan(nan).any()
+
+
+ROWS = np.linspace(0, 1, 1 << 13, dtype=F32).reshape(64, 128)
+KNOWN = {  # nan, as the compiler can find out for any rows
+    "a number": lambda x: pnp.full_like(x, np.nan),
+    "times nan": lambda x: x * F32(np.nan),
+    "times infinity and 0": lambda x: x * F32(np.inf) * F32(0),
+    "by 0, times 0": lambda x: x / F32(0) * F32(0),
+    "by chosen zeros, times 0": lambda x: x / pnp.where(lax.iota(F32, 128) < 0, F32(1), F32(0)) * 0,
+    "by 0 and by infinity": lambda x: x / F32(0) / F32(np.inf) * F32(np.inf) * F32(0),
+    "zero by zero": lambda x: (x * F32(0)) / F32(0),
+    "a number by a zero, times 0": lambda x: F32(1) / (x * F32(0)) * F32(0),
+    "a difference of infinities": lambda x: (x + F32(np.inf)) - F32(np.inf),
+    "a difference of quotients": lambda x: abs(x) / F32(0) - abs(x) / F32(0),
+    "of a function": lambda x: plait.jit(lambda x, y: x / y)(x, pnp.zeros_like(x)) * F32(0),
+}  # fmt: skip
+OF_ROWS = {
+    "exp": pnp.exp,
+    "rows of exp": lambda x: pnp.exp(x).sum(-1),
+    "exp and its rows": lambda x: (pnp.exp(x), pnp.exp(x).sum(-1)),
+    "softmax": plait.nn.softmax,
+    "log_softmax": plait.nn.log_softmax,
+    "gradient": lambda x: lax.logistic(x) * (1 - lax.logistic(x)) + pnp.tanh(x),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["", "in a function"])
+@pytest.mark.parametrize("made", KNOWN)
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_functions_of_rows_that_are_known_to_be_nan(name, made, wrap):
+    """Beside sums of rows, exponentials are left as they are unless nan can be foreseen."""
+    f = wrap(OF_ROWS[name])
+    known, lost, _ = plait.jit(lambda x: (f(x), f(KNOWN[made](x)), x.sum(-1)))(ROWS)
+    for y in plait.tree.leaves(lost):
+        assert np.isnan(y).all()
+    for y in plait.tree.leaves(known):
+        assert np.isfinite(y).all()

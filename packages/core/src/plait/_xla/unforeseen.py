@@ -38,6 +38,21 @@ class Unforeseen:
         states = self._states
         states.update((y, states[x]) for x, y in zip(values, others) if x in states)
 
+    def are_arrays(self, xs: Iterable[Any]) -> bool:
+        """Return whether the compiler knows no more of values than of those in memory."""
+        return all(
+            self._states.get(x) == NEVER for x in xs if kind_of(x.type).category in ("f", "c")
+        )
+
+    def state(self, x: Any) -> int:
+        """Return the state of a value; 0 if it has none."""
+        return self._states.get(x, 0)
+
+    def add(self, x: Any, state: int) -> None:
+        """Give a value its state, unless it has none."""
+        if state:
+            self._states[x] = state
+
     def note(self, op: Any, operands: Sequence[Any], marks: Sequence[Mark]) -> None:
         """Note the results of an operation on these operands, unless they may be foreseen."""
         first, last = _READ.get(op.name, (0, len(marks)))
@@ -68,6 +83,9 @@ _BESIDE_NUMBERS = {
     *_EXTREMES, *_SUMS, "stablehlo.divide", "stablehlo.convolution", "stablehlo.dot_general"
 }  # fmt: skip
 """Operations whose result the compiler does not know if it knows one operand alone."""
+_PRODUCTS = {"stablehlo.convolution", "stablehlo.dot_general", "stablehlo.multiply"}
+_LEAST = 2.0**-126
+"""The least normal number of 32 bits."""
 _READ = {"stablehlo.select": (1, 3)} | {
     "stablehlo." + n: (0, 0) for n in ("dynamic_slice", "gather", "reduce")
 }
@@ -84,6 +102,8 @@ def _state_after(op: Any, states: Sequence[int], marks: Sequence[Mark]) -> int:
     name, most = op.name, max(states)
     if name in _MOVED:
         return most
+    if _may_divide_by_zero(name, states, marks):
+        return 0
     if name in _BESIDE_NUMBERS and NEVER in states and most <= FINITE:
         return NEVER
     if name in _EXTREMES:
@@ -96,6 +116,14 @@ def _state_after(op: Any, states: Sequence[int], marks: Sequence[Mark]) -> int:
         return 0
     kept = most == NEVER or (step_of(op) in _EXTREMES and _has_elements(op.operands[0].type))
     return most if kept else 0
+
+
+def _may_divide_by_zero(name: str, states: Sequence[int], marks: Sequence[Mark]) -> bool:
+    """Return whether a divisor may be zero, as the compiler knows, or an operand makes one: then
+    the result is infinite or nan, whatever the other operand is."""
+    if name == "stablehlo.divide":
+        return states[1] != NEVER and not abs(_number(marks[1])) >= _LEAST
+    return name in _PRODUCTS and any(_number(m) == 0 for m in marks)
 
 
 def _number(m: Mark) -> float:
