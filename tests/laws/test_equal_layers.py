@@ -66,8 +66,8 @@ def weights(depth):
             for _ in range(depth)]  # fmt: skip
 
 
-def loops(layer, depth):
-    """Return the different loops of a step of training, and the most arrays that one reads."""
+def step_of(layer, depth):
+    """Return a step of training of so many layers, and its arguments."""
 
     def loss(ps, x):
         for p in ps:
@@ -78,10 +78,17 @@ def loops(layer, depth):
         value, slopes = plait.value_and_grad(loss)(ps, x)
         return value, plait.tree.map(lambda p, d: p - 0.01 * d, ps, slopes)
 
+    return step, weights(depth), pn.ones((8, 32, D), "float32")
+
+
+def compiled(f, *args):
     with plait.config(cache_dir=None):
-        x = pn.ones((8, 32, D), "float32")
-        text = plait.jit(step, tier="full").lower(weights(depth), x).compile().as_text()
-    bodies = re.findall(r"^%?(fused_computation\S*) \((.*?)^}", text, re.M | re.S)
+        return plait.jit(f, tier="full").lower(*args).compile().as_text()
+
+
+def loops(f, *args):
+    """Return the different loops of a compiled function, and the most arrays that one reads."""
+    bodies = re.findall(r"^%?(fused_computation\S*) \((.*?)^}", compiled(f, *args), re.M | re.S)
     read = [body.partition(") -> ")[0].count(": ") for _, body in bodies]
     return {_nameless(body) for _, body in bodies}, max(read)
 
@@ -99,7 +106,28 @@ def _nameless(body):
 @pytest.mark.parametrize("name", LAYERS)
 def test_equal_layers_have_equal_loops(name, jitted):
     layer = plait.jit(LAYERS[name]) if jitted else LAYERS[name]
-    few, most = loops(layer, 4)
-    many, most_of_many = loops(layer, 8)
+    few, most = loops(*step_of(layer, 4))
+    many, most_of_many = loops(*step_of(layer, 8))
     assert len(many) <= len(few) + 1
     assert most_of_many <= most
+
+
+ROWS = {
+    "softmax": plait.nn.softmax,
+    "masked": lambda x: plait.nn.softmax(pn.where(pn.tril(pn.ones(x.shape, bool)), x / 8, -1e9)),
+    "log_softmax": lambda x: plait.nn.log_softmax(x)[:, 0],
+    "gradient": plait.grad(lambda x: (plait.nn.softmax(x) ** 2).sum()),
+    "normed": normed,
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_functions_with_several_calls_have_the_loops_of_their_code(name):
+    f, rows = ROWS[name], [np.ones((64, 128), np.float32)] * 2
+    shared = plait.jit(f)
+
+    def steps(f):
+        text = compiled(lambda x, y: (f(x), f(y)), *rows)
+        return text[text.index("ENTRY") :].count(" fusion(")
+
+    assert steps(f) == steps(shared)

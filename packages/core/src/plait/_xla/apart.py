@@ -32,7 +32,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import ANYTHING, NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 28
+VERSION = 29
 """Part of the cache keys on disk; raise it when this pass changes, or `fusion`, `positions`,
 `extremes` or `kernel_order`."""
 
@@ -139,8 +139,11 @@ class _Walk:
         """Functions with several calls."""
         self.given: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         """The marks of the operands of each call that was met, by function."""
-        self.returned: dict[str, list[Mark]] = {}
-        """The marks of the results of shared functions, whatever their arguments are."""
+        self.of_arrays: Counter[str] = Counter()
+        """Calls of arrays among these, in modules with sums of rows."""
+        self.returned: dict[str, list[tuple[Mark, int]]] = {}
+        """The marks of the results of shared functions, whatever their arguments are, and their
+        states where these are arrays."""
         self.m = mlir.bindings()
         self.marks: dict[Any, Mark] = {}
         self.kinds: dict[Any, Kind] = {}
@@ -185,26 +188,33 @@ class _Walk:
             assert ready  # functions do not call themselves
             for name in ready:
                 known = name not in self.named
+                if known and self.of_arrays[name] == self.calls[name]:
+                    self.unforeseen.arrays(self.functions[name].regions[0].blocks[0].arguments)
                 self.body(name, map(any_of, zip(*self.given[name])) if known else repeat(UNKNOWN))
             waiting = [n for n in waiting if n not in ready]
 
-    def results(self) -> dict[str, list[Mark]]:
-        """Return the marks of the results of all shared functions, by function."""
+    def results(self) -> dict[str, list[tuple[Mark, int]]]:
+        """Return the marks and states of the results of all shared functions, by function."""
         for name in self.shared:
             self.returned_by(name)
         return self.returned
 
-    def returned_by(self, name: str) -> list[Mark]:
-        """Return the marks of the results of a shared function, whatever its arguments are.
+    def returned_by(self, name: str) -> list[tuple[Mark, int]]:
+        """Return the marks and states of the results of a shared function.
 
-        The function is walked unless that is known; then the module is of no other use.
+        The function is walked unless they are known; then the module is of no other use.
         """
         if name not in self.returned:
             outer = self.spread
+            (b,) = self.functions[name].regions[0].blocks
+            if self.has_rows:
+                self.unforeseen.arrays(b.arguments)
             self.body(name, repeat(ANYTHING))
             self.spread = outer
-            (b,) = self.functions[name].regions[0].blocks
-            self.returned[name] = [self.mark(x) for x in list(b.operations)[-1].operands]
+            self.returned[name] = [
+                (self.mark(x), self.unforeseen.state(x) if self.has_rows else 0)
+                for x in list(b.operations)[-1].operands
+            ]
         return self.returned[name]
 
     def _count(self, op: IrOperation, is_met: bool) -> None:
@@ -235,8 +245,9 @@ class _Walk:
         marks = [self.mark(x) for x in op.operands]
         if self.calls[name] > 1 or name in self.named or name not in self.functions:
             self.given[name].append(marks)
-            returned = self.returned_by(name) if name in self.shared else repeat(UNKNOWN)
-            self.marks.update(zip(op.results, returned))
+            self.marks.update(dict.fromkeys(op.results, UNKNOWN))
+            if name in self.shared:
+                self.shared_call(op, name)
             return
         outer = self.spread
         (b,) = self.functions[name].regions[0].blocks
@@ -246,6 +257,15 @@ class _Walk:
         returned = list(b.operations)[-1].operands
         self.marks.update((y, self.mark(x)) for x, y in zip(returned, op.results, strict=True))
         self.equate(returned, op.results)
+
+    def shared_call(self, op: IrOperation, name: str) -> None:
+        """Mark the results of a call of a function that has others."""
+        of_arrays = self.has_rows and self.unforeseen.are_arrays(op.operands)
+        self.of_arrays[name] += of_arrays
+        for x, (mark, state) in zip(op.results, self.returned_by(name), strict=True):
+            self.marks[x] = mark
+            if of_arrays:
+                self.unforeseen.add(x, state)
 
     def equate(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
         """Note that the others are equal to the values, in modules with sums of rows."""
