@@ -197,6 +197,18 @@ def test_patterns_that_functions_make_once_they_are_inlined():
     assert not plait.jit(lambda x: passes(abs(x), 0.0))(F32(np.nan)).item()
 
 
+def test_a_function_whose_arguments_are_constants_in_all_calls():
+    """Its results are constants that the compiler finds, although one that reads any would not."""
+    less = plait.jit(lambda x, y: (pnp.sqrt(y), x - pnp.sqrt(y)))
+
+    def f(x):
+        root, rest = less(x, pnp.ones_like(x))
+        return rest + root, less(x, pnp.ones_like(x))
+
+    x = F32([0.41441459400363234, 1e-9])
+    np.testing.assert_array_equal(plait.jit(f)(x)[0], (x - F32(1)) + F32(1))
+
+
 CROSSING = {  # a pattern that begins in a function or before it, and ends in it or after it
     "into": lambda q, x, y: q(x / y, y),
     "out of": lambda q, x, y: q(x, y) / y,

@@ -32,7 +32,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import ANYTHING, NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 29
+VERSION = 30
 """Part of the cache keys on disk; raise it when this pass changes, or `fusion`, `positions`,
 `extremes` or `kernel_order`."""
 
@@ -110,7 +110,8 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
         walk = _Walk(cpus, [f.operation for f in module.body.operations])
         if walk.shared:
             copy = mlir.parse(code)
-            walk.returned = _Walk(cpus, [f.operation for f in copy.body.operations]).results()
+            first = _Walk(cpus, [f.operation for f in copy.body.operations])
+            walk.returned = first.results()
         walk.module()
         for op in walk.dead:
             op.erase()
@@ -139,6 +140,8 @@ class _Walk:
         """Functions with several calls."""
         self.given: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         """The marks of the operands of each call that was met, by function."""
+        self.only_marks = False
+        """True if no operation is inserted that would hide what made a value."""
         self.of_arrays: Counter[str] = Counter()
         """Calls of arrays among these, in modules with sums of rows."""
         self.returned: dict[str, list[tuple[Mark, int]]] = {}
@@ -194,7 +197,11 @@ class _Walk:
             waiting = [n for n in waiting if n not in ready]
 
     def results(self) -> dict[str, list[tuple[Mark, int]]]:
-        """Return the marks and states of the results of all shared functions, by function."""
+        """Return the marks and states of the results of all shared functions, by function.
+
+        They hold whatever is inserted later, for the arguments that there are then.
+        """
+        self.only_marks = True
         for name in self.shared:
             self.returned_by(name)
         return self.returned
@@ -344,8 +351,8 @@ class _Walk:
 
     def rounded(self, op: IrOperation, i: int) -> None:
         """Replace operand `i` of an operation by an equal value that the compiler keeps."""
-        x = op.operands[i]
-        op.operands[i] = self._opaque(op, x)
+        if not self.only_marks:
+            op.operands[i] = self._opaque(op, op.operands[i])
 
     def parts(self, op: IrOperation, x: IrValue) -> list[Any]:
         """Return the real and the imaginary part of complex numbers."""
@@ -418,6 +425,8 @@ class _Walk:
 
     def replaced(self, op: IrOperation, make: Callable[[Any], Any]) -> None:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
+        if self.only_marks:
+            return
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
         self.equate([op.result], [new])
@@ -693,8 +702,10 @@ class _Walk:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         minus = op.name == "stablehlo.subtract"
-        if self.kind(x).category == "c" and (
-            (mx.kinds | my.kinds) & origins.SUMS or _zeros_of(mx) or _zeros_of(my)
+        if (
+            self.kind(x).category == "c"
+            and not self.only_marks
+            and ((mx.kinds | my.kinds) & origins.SUMS or _zeros_of(mx) or _zeros_of(my))
         ):
             self.by_parts(op)
             return
