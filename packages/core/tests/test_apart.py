@@ -11,7 +11,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait._xla import apart, mlir
+from plait._xla import apart, mlir, value_numbers
 from plait.ext.ir import Var
 from plait.ext.lower import module_of
 
@@ -198,7 +198,7 @@ def test_patterns_that_functions_make_once_they_are_inlined():
 
 
 def test_a_function_whose_arguments_are_constants_in_all_calls():
-    """Its results are constants that the compiler finds, although one that reads any would not."""
+    """The compiler finds its results, although a walk for any arguments would hide them."""
     less = plait.jit(lambda x, y: (pnp.sqrt(y), x - pnp.sqrt(y)))
 
     def f(x):
@@ -606,6 +606,20 @@ def test_exponentials_of_nan_that_the_compiler_may_foresee(name, tier):
     nan = np.asarray(f(pnp.asarray(m), pnp.asarray(x)))
     np.testing.assert_array_equal(np.isnan(got), np.isnan(nan))
     assert np.isnan(nan).any()
+
+
+def test_operations_with_many_operands_are_looked_at_once(monkeypatch):
+    looked = []
+    maker = value_numbers.maker
+    monkeypatch.setattr(value_numbers, "maker", lambda x: looked.append(x) or maker(x))
+
+    def f(x):
+        for pieces in (60, 60, 20):
+            x = pnp.concatenate([x] * pieces)
+        return (x / x.sum(-1, keepdims=True) / 3).sum(-1)
+
+    apart.kept_apart(plait.jit(f).lower(F32([[1, 2]])).module().code, 1)
+    assert 0 < len(looked) < 200
 
 
 ROWS = np.linspace(0, 1, 1 << 13, dtype=F32).reshape(64, 128)

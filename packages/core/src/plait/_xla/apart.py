@@ -136,7 +136,9 @@ class _Walk:
         """Functions that are not only called where the walk comes by."""
         for f in self.functions.values():
             self._count(f, True)
-        self.shared = [n for n in self.functions if self.calls[n] > 1 and n not in self.named]
+        self.shared = dict.fromkeys(
+            n for n in self.functions if self.calls[n] > 1 and n not in self.named
+        )
         """Functions with several calls."""
         self.given: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         """The marks of the operands of each call that was met, by function."""

@@ -119,8 +119,10 @@ def _state_after(op: Any, states: Sequence[int], marks: Sequence[Mark]) -> int:
 
 
 def _may_divide_by_zero(name: str, states: Sequence[int], marks: Sequence[Mark]) -> bool:
-    """Return whether a divisor may be zero, as the compiler knows, or an operand makes one: then
-    the result is infinite or nan, whatever the other operand is."""
+    """Return whether the compiler may find a divisor, or a product that may be one, to be zero.
+
+    A quotient by zero is infinite or nan, whatever is divided.
+    """
     if name == "stablehlo.divide":
         return states[1] != NEVER and not abs(_number(marks[1])) >= _LEAST
     return name in _PRODUCTS and any(_number(m) == 0 for m in marks)

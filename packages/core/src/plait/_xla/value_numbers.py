@@ -30,6 +30,8 @@ class Numbers:
         self._made: dict[Any, int] = {}
         self._places: dict[Any, int] = {}
         self._forms: dict[Any, int] = {}
+        self._form_of: dict[tuple[IrValue, int], int] = {}
+        self._place_of: dict[int, int] = {}
 
     def of(self, x: IrValue) -> Any:
         """Return the number of a value; others have another one."""
@@ -47,8 +49,18 @@ class Numbers:
         number = self.of(x)
         found = self._places.get(number)
         if found is None:
-            form = _form(x, _STEPS)
-            found = self._places[number] = self._forms.setdefault(form, len(self._forms))
+            form = self._form(x, _STEPS)
+            found = self._places[number] = self._place_of.setdefault(form, len(self._place_of))
+        return found
+
+    def _form(self, x: IrValue, steps: int) -> int:
+        """Return a number of the type of a value and of the last steps that made it."""
+        found = self._form_of.get((x, steps))
+        if found is None:
+            op = maker(x) if steps else None
+            made = () if op is None else (op.name, *[self._form(y, steps - 1) for y in op.operands])
+            found = self._forms.setdefault((x.type, *made), len(self._forms))
+            self._form_of[x, steps] = found
         return found
 
     def passed(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
@@ -68,11 +80,3 @@ class Numbers:
         key = op.name, step, tuple(map(self.of, operands)), types, how
         number = self._made.setdefault(key, len(self._made))
         self._of.update((r, (number, i)) for i, r in enumerate(op.results))
-
-
-def _form(x: IrValue, steps: int) -> Any:
-    """Return the type of a value, and the operations in the last steps that made it."""
-    op = maker(x) if steps else None
-    if op is None:
-        return x.type
-    return op.name, x.type, *[_form(y, steps - 1) for y in op.operands]
