@@ -754,6 +754,7 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "-m", "tests.fuzz.random_piles", "--families")
     session.run("python", "-m", "tests.fuzz.random_expressions", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_rows", *session.posargs)
+    session.run("python", "-m", "tests.fuzz.random_chains", *session.posargs)
 
 
 @nox.session
@@ -772,6 +773,7 @@ def nightly(session: nox.Session) -> None:
         "tests.fuzz.random_lengths",
         "tests.fuzz.random_divisions",
         "tests.fuzz.random_rows",
+        "tests.fuzz.random_chains",
         "tests.sharding.varying_programs",
     ):
         session.run("python", "-m", module, "--minutes", "15")

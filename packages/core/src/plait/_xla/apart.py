@@ -32,9 +32,9 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import ANYTHING, NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 30
-"""Part of the cache keys on disk; raise it when this pass changes, or `fusion`, `positions`,
-`extremes` or `kernel_order`."""
+VERSION = 31
+"""Part of the cache keys on disk; raise it when this pass changes, or `chains`, `fusion`,
+`positions`, `extremes` or `kernel_order`."""
 
 
 _ENTERED = {
@@ -85,6 +85,9 @@ _EXPENSIVE = {
 }
 """Operations of elements that the compiler does not compute twice."""
 
+_SUMS = {"stablehlo." + n for n in ("add", "subtract", "multiply")}
+"""Operations that may be links of long chains."""
+
 _WIDE = ("f32", "bf16", "f64")
 """Types whose least normal number is less than 2**-60."""
 
@@ -93,6 +96,14 @@ _COUNT_OF_ZEROS = 64
 
 _MINUS_ZERO = {"f32": "0x80000000", "f64": "0x8000000000000000"}
 """The bits of -0."""
+
+_ONE = {
+    "f16": (16, 0x3C00), "bf16": (16, 0x3F80), "f32": (32, 0x3F800000), "f64": (64, 0x3FF << 52)
+}  # fmt: skip
+"""The count of bits of floats, and the bits of 1."""
+
+_FEWEST_SUMS = 5
+"""The sums of a chain that is cut, if no function has several calls."""
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
@@ -119,6 +130,10 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
             later("_xla.fusion").merge(walk.expensive, _EXPENSIVE, walk.narrow)
             if walk.counted:
                 walk.changed |= later("_xla.positions").as_floats(walk.counted)
+        if cpus and (walk.sums >= _FEWEST_SUMS or walk.shared):
+            chains = later("_xla.chains").Chains(walk.functions, _EXPENSIVE, _SUMS, _ONE)
+            for x in chains.find():
+                walk.in_memory(x)
         return mlir.bytecode(module) if walk.changed else code
 
 
@@ -157,6 +172,8 @@ class _Walk:
         """Operations that others have replaced."""
         self.expensive: list[IrOperation] = []
         """Operations of `_EXPENSIVE`."""
+        self.sums = 0
+        """The sums and products that the walk has come by."""
         self.counted: list[IrOperation] = []
         """Operations that return positions along an axis."""
         self.spread = False
@@ -299,6 +316,7 @@ class _Walk:
             rule = _RULES.get(name)
             if name in _EXPENSIVE:
                 self.expensive.append(op)
+            self.sums += name in _SUMS
             operands = list(op.operands)
             marks = [self.mark(x) for x in operands]
             self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
@@ -439,6 +457,34 @@ class _Walk:
         self.rows = op.block if op.block in self.minus_zeros else None
         if self.kind(op.result).category == "f":
             self.replaced(op, lambda after: self._opaque(after, op.result))
+
+    def in_memory(self, x: IrValue) -> None:
+        """Divide floats by 1 for all their readers: the compiler computes no quotient again.
+
+        The 1 is found from a bit of the sign that is shifted away.  The compiler's own
+        simplifications do not see that; its machine code has no division.
+        """
+        t, after = x.type, self.m.ir.InsertionPoint.after(mlir.maker(x))
+        width, one = _ONE[str(t.element_type)]
+        ints = self.m.ir.RankedTensorType.get(
+            t.shape,
+            self.m.ir.IntegerType.get_signless(width, self.m.context),
+            t.encoding,
+            self.m.unknown,
+        )
+        last, second, one = (
+            self.made(
+                after, "stablehlo.constant", ints, [], value=mlir.attr(f"dense<{n}> : {ints}")
+            )
+            for n in (width - 1, 2, one)
+        )
+        bits = self.made(after, "stablehlo.bitcast_convert", ints, [x])
+        sign = self.made(after, "stablehlo.shift_right_logical", ints, [bits, last])
+        none = self.made(after, "stablehlo.and", ints, [sign, second])
+        some = self.made(after, "stablehlo.or", ints, [none, one])
+        divisor = self.made(after, "stablehlo.bitcast_convert", t, [some])
+        new = self.made(after, "stablehlo.divide", t, [x, divisor])
+        x.replace_all_uses_except(new, [bits.owner.operation, new.owner.operation])
 
     # -- rules ---------------------------------------------------------------------------------
 

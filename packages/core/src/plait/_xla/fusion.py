@@ -19,7 +19,7 @@ from typing import Any
 from .._base.jaxlib_api import IrOperation, IrValue
 from . import mlir
 
-_CHEAP = {
+CHEAP = {
     "stablehlo." + n
     for n in (
         *("abs", "add", "and", "bitcast_convert", "ceil", "clamp", "compare", "convert", "floor"),
@@ -45,7 +45,7 @@ def merge(
     """
     blocks: dict[Any, list[IrOperation]] = {}
     for op in found:
-        if len(op.results) == 1 and _is_read_twice(op.result):
+        if len(op.results) == 1 and is_read_twice(op.result):
             blocks.setdefault(op.block, []).append(op)
     for block, ops in blocks.items():
         merged = _merged(block, expensive)
@@ -54,7 +54,8 @@ def merge(
                 narrow(op)
 
 
-def _is_read_twice(x: IrValue) -> bool:
+def is_read_twice(x: IrValue) -> bool:
+    """Return whether several operands are this value."""
     readers = iter(x.uses)
     return next(readers, None) is not None and next(readers, None) is not None
 
@@ -69,7 +70,7 @@ def _merged(block: Any, expensive: Container[str]) -> set[IrValue]:
     ends: dict[IrValue, frozenset[Any]] = {}
     for o in reversed(list(block.operations)):
         op = o.operation
-        cheap = op.name in _CHEAP
+        cheap = op.name in CHEAP
         if not cheap and op.name not in expensive:
             continue
         x = op.result
@@ -89,5 +90,10 @@ def _merged(block: Any, expensive: Container[str]) -> set[IrValue]:
 
 
 def _is_of_one_array(op: IrOperation) -> bool:
-    makers = (mlir.maker(x) for x in op.operands)
-    return sum(m is None or m.name not in _FILLED for m in makers) <= 1
+    return sum(not is_filled(x) for x in op.operands) <= 1
+
+
+def is_filled(x: IrValue) -> bool:
+    """Return whether a value needs no array: a constant, positions, or a broadcast."""
+    m = mlir.maker(x)
+    return m is not None and m.name in _FILLED

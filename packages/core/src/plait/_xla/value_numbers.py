@@ -22,6 +22,28 @@ _ALONE = {"func.call", "stablehlo.custom_call"}
 """Operations that may return something else each time, or whose results others are equal to."""
 
 
+class Forms:
+    """The forms of values: their types, and the last steps that made them."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self._numbers: dict[Any, int] = {}
+        self._found: dict[tuple[IrValue, int], int] = {}
+
+    def of(self, x: IrValue) -> int:
+        """Return a number that values of equal form share."""
+        return self._of(x, self.steps)
+
+    def _of(self, x: IrValue, steps: int) -> int:
+        found = self._found.get((x, steps))
+        if found is None:
+            op = maker(x) if steps else None
+            made = () if op is None else (op.name, *[self._of(y, steps - 1) for y in op.operands])
+            found = self._numbers.setdefault((x.type, *made), len(self._numbers))
+            self._found[x, steps] = found
+        return found
+
+
 class Numbers:
     """The numbers of the values of a module in which a walk comes by."""
 
@@ -29,8 +51,7 @@ class Numbers:
         self._of: dict[IrValue, Any] = {}
         self._made: dict[Any, int] = {}
         self._places: dict[Any, int] = {}
-        self._forms: dict[Any, int] = {}
-        self._form_of: dict[tuple[IrValue, int], int] = {}
+        self._forms = Forms(_STEPS)
         self._place_of: dict[int, int] = {}
 
     def of(self, x: IrValue) -> Any:
@@ -49,18 +70,8 @@ class Numbers:
         number = self.of(x)
         found = self._places.get(number)
         if found is None:
-            form = self._form(x, _STEPS)
+            form = self._forms.of(x)
             found = self._places[number] = self._place_of.setdefault(form, len(self._place_of))
-        return found
-
-    def _form(self, x: IrValue, steps: int) -> int:
-        """Return a number of the type of a value and of the last steps that made it."""
-        found = self._form_of.get((x, steps))
-        if found is None:
-            op = maker(x) if steps else None
-            made = () if op is None else (op.name, *[self._form(y, steps - 1) for y in op.operands])
-            found = self._forms.setdefault((x.type, *made), len(self._forms))
-            self._form_of[x, steps] = found
         return found
 
     def passed(self, values: Iterable[IrValue], others: Iterable[IrValue]) -> None:
