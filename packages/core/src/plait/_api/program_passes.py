@@ -25,9 +25,10 @@ def reroll(fun: Callable[..., Any], *, times: int = 4, size: int = 6) -> Callabl
       times: the least number of repetitions in a row.
       size: the least number of operations in a layer.
 
-    A network whose layers are written as a Python loop is compiled layer by layer.  Rolled, it is
-    compiled in the time of one.  This pays where compile time dominates.  Values that differ by
-    layer, such as weights, are copied into one array before the scan.  A later scan reads that
+    A network whose layers are written as a Python loop has them all in its Program.  Rolled, it has
+    one.  This pays for transformations of large Programs, and with the fast tier; the full tier
+    compiles equal loops once in any case.  Values that differ by layer, such as weights, are copied
+    into one array before the scan.  A later scan reads that
     array, and those that an earlier scan wrote, as they are.  The compiler cannot fuse across the
     border of two layers.  Transformations of the returned function see the scan.  The function may
     be a gradient: its backward pass is a scan in reverse.  Layers stay as they are where moving
