@@ -149,8 +149,8 @@ class Chains:
         """
         for name in self.blocks:
             self.read(name)
-        known = -1 if self.count > _LINKS else 0
-        while len(self.long) > known:
+        known = -1
+        while self.count > _LINKS and len(self.long) > known:
             known = len(self.long)
             self.links = {}
             self.done.clear()

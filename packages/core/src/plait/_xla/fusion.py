@@ -45,7 +45,7 @@ def merge(
     """
     blocks: dict[Any, list[IrOperation]] = {}
     for op in found:
-        if len(op.results) == 1 and is_read_twice(op.result):
+        if len(op.results) == 1 and _is_read_twice(op.result):
             blocks.setdefault(op.block, []).append(op)
     for block, ops in blocks.items():
         merged = _merged(block, expensive)
@@ -54,8 +54,7 @@ def merge(
                 narrow(op)
 
 
-def is_read_twice(x: IrValue) -> bool:
-    """Return whether several operands are this value."""
+def _is_read_twice(x: IrValue) -> bool:
     readers = iter(x.uses)
     return next(readers, None) is not None and next(readers, None) is not None
 
