@@ -193,6 +193,15 @@ def test_a_loop_reads_few_of_the_arrays_of_a_chain(name, link, jitted):
 
 
 @pytest.mark.parametrize("jitted", [False, True], ids=["", "in functions"])
+def test_a_loop_in_a_link_reads_few_of_the_arrays_of_a_chain(jitted):
+    link = lambda x, w: x + x.mean(-1, keepdims=True) * w  # noqa: E731
+    f = chain(lambda x: 0, plait.jit(link) if jitted else link)
+    a = pn.ones((8, 8), "float32")
+    few, many = (loops(f, a, [a + i for i in range(n)])[1] for n in (8, 16))
+    assert many == few <= 5
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["", "in functions"])
 @pytest.mark.parametrize(
     "dtype", ["float16", "bfloat16", "float32", "float64", "int32", "uint8", "complex64"]
 )
