@@ -26,7 +26,7 @@ from plait import lax
 from .array_operations import VECTOR
 from .random_expressions import ENVIRONMENT, Expression, Maker, applied, array, differs
 from .random_expressions import compiled as compiled_now
-from .seeds import again, options, seeds
+from .seeds import begin, seeds
 
 LINKS = 6
 READERS: tuple[Callable[[Any], Any], ...] = (
@@ -106,10 +106,9 @@ def difference(seed: int) -> str | None:
 
 def main() -> int:
     """Run chains for some minutes, and return whether any differs."""
-    parser = options("run random chains for some minutes")
-    parser.add_argument("--tier", default="full", help="of the compiler, for both sides")
-    given = parser.parse_args()
-    status = again("tests.fuzz.random_chains", ENVIRONMENT | {"PLAIT_TIER": given.tier})
+    given, status = begin(
+        "tests.fuzz.random_chains", "run random chains for some minutes", ENVIRONMENT
+    )
     if status is not None:
         return status
     warnings.simplefilter("ignore")

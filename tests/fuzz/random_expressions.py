@@ -40,7 +40,7 @@ from .array_operations import (
     outside,
     terms_of,
 )
-from .seeds import again, options, seeds
+from .seeds import begin, seeds
 
 ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX"}
 BATCH = 100
@@ -534,10 +534,9 @@ class Known:
 
 def main() -> int:
     """Run expressions for some minutes, and return whether any differs."""
-    parser = options("run random expressions for some minutes")
-    parser.add_argument("--tier", default="full", help="of the compiler, for both sides")
-    given = parser.parse_args()
-    status = again("tests.fuzz.random_expressions", ENVIRONMENT | {"PLAIT_TIER": given.tier})
+    given, status = begin(
+        "tests.fuzz.random_expressions", "run random expressions for some minutes", ENVIRONMENT
+    )
     if status is not None:
         return status
     warnings.simplefilter("error")

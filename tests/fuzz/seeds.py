@@ -21,6 +21,17 @@ def options(about: str, minutes: float = 10.0) -> argparse.ArgumentParser:
     return parser
 
 
+def begin(module: str, about: str, needed: dict[str, str]) -> tuple[argparse.Namespace, int | None]:
+    """Return the options of a script that compares compiled programs, and what `again` does.
+
+    It runs for a tier of the compiler, which both sides have.
+    """
+    parser = options(about)
+    parser.add_argument("--tier", default="full", help="of the compiler, for both sides")
+    given = parser.parse_args()
+    return given, again(module, needed | {"PLAIT_TIER": given.tier})
+
+
 def again(module: str, needed: dict[str, str]) -> int | None:
     """Run the script in a process with these variables; return its status, None if this one has
     them."""

@@ -201,6 +201,15 @@ def test_a_loop_in_a_link_reads_few_of_the_arrays_of_a_chain(jitted):
     assert many == few <= 5
 
 
+def test_a_chain_in_a_division_is_a_chain():
+    mesh, spec = plait.make_mesh((len(plait.devices()),), ("d",)), plait.PartitionSpec("d")
+    f = chain(READERS["part"], LINKS["product"])
+    divided = plait.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+    a = pn.ones((8, 8), "float32")
+    few, many = (loops(divided, a, [a + i for i in range(n)])[1] for n in (8, 16))
+    assert many == few <= 5
+
+
 @pytest.mark.parametrize("jitted", [False, True], ids=["", "in functions"])
 @pytest.mark.parametrize(
     "dtype", ["float16", "bfloat16", "float32", "float64", "int32", "uint8", "complex64"]

@@ -32,7 +32,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import ANYTHING, NOTHING, UNKNOWN, Kind, Mark, any_of, same_scale, value_of
 
-VERSION = 31
+VERSION = 32
 """Part of the cache keys on disk; raise it when this pass changes, or `chains`, `fusion`,
 `positions`, `extremes` or `kernel_order`."""
 
@@ -102,8 +102,8 @@ _ONE = {
 }  # fmt: skip
 """The count of bits of floats, and the bits of 1."""
 
-_FEWEST_SUMS = 5
-"""The sums of a chain that is cut, if no function has several calls."""
+_LINKS = 5
+"""The fewest links of a chain of sums that are written to memory."""
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
@@ -130,8 +130,10 @@ def kept_apart(code: bytes, cpus: int = 0) -> bytes:
             later("_xla.fusion").merge(walk.expensive, _EXPENSIVE, walk.narrow)
             if walk.counted:
                 walk.changed |= later("_xla.positions").as_floats(walk.counted)
-        if cpus and (walk.sums >= _FEWEST_SUMS or walk.shared):
-            chains = later("_xla.chains").Chains(walk.functions, _EXPENSIVE, _SUMS, _ONE)
+        if cpus and (walk.sums >= _LINKS or walk.shared):
+            chains = later("_xla.chains").Chains(
+                walk.functions, _EXPENSIVE, sums=_SUMS, floats=_ONE, entered=_ENTERED, fewest=_LINKS
+            )
             for x in chains.find():
                 walk.in_memory(x)
         return mlir.bytecode(module) if walk.changed else code

@@ -20,25 +20,21 @@ from .._base.jaxlib_api import IrOperation, IrValue
 from . import fusion, mlir
 from .value_numbers import Forms
 
-_LINKS = 3
-"""The most links of a chain that are computed again."""
-
 _STEPS = 2
 """The operations in a row that make the form of a value."""
 
 _BITS = 1 << 10
 """The bits of the integer that stands for a set; in large modules, several members share one."""
 
-_FILLED = {"stablehlo.constant", "stablehlo.iota"}
 _MOVED = {
     "stablehlo." + n
     for n in (
-        *("broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "pad", "concatenate"),
-        *("dynamic_slice", "real", "imag", "complex"),
+        *("transpose", "slice", "reverse", "pad", "concatenate", "dynamic_slice"),
+        *("real", "imag", "complex"),
     )
 }
-_AGAIN = fusion.CHEAP | _MOVED | _FILLED
-_ENTERED = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+_AGAIN = fusion.CHEAP | fusion.FILLED | _MOVED
+"""Operations that the compiler computes again in each loop that reads them."""
 
 
 class _Step(NamedTuple):
@@ -89,6 +85,8 @@ class Chains:
       expensive: the names of operations that are not computed again if several read them.
       sums: the names of operations that may be links.
       floats: the types of the elements that they may have.
+      entered: the names of operations whose regions are searched.
+      fewest: the fewest links of a long chain.
     """
 
     def __init__(
@@ -97,8 +95,11 @@ class Chains:
         expensive: Container[str],
         sums: Container[str],
         floats: Container[str],
+        entered: Container[str],
+        fewest: int,
     ) -> None:
         self.expensive, self.sums, self.floats = expensive, sums, floats
+        self.entered, self.fewest = entered, fewest
         self.values: list[IrValue] = []
         self.numbers: dict[IrValue, int] = {}
         self.blocks = {n: self.code(f.regions[0].blocks[0]) for n, f in functions.items()}
@@ -124,7 +125,7 @@ class Chains:
         for op in others:
             name = op.name
             blocks = (
-                [self.code(x) for r in op.regions for x in r.blocks] if name in _ENTERED else ()
+                [self.code(x) for r in op.regions for x in r.blocks] if name in self.entered else ()
             )
             callee = mlir.word(op, "callee") if name == "func.call" else ""
             operands = [self.numbers[x] for x in op.operands]
@@ -150,7 +151,7 @@ class Chains:
         for name in self.blocks:
             self.read(name)
         known = -1
-        while self.count > _LINKS and len(self.long) > known:
+        while self.count >= self.fewest and len(self.long) > known:
             known = len(self.long)
             self.links = {}
             self.done.clear()
@@ -256,10 +257,10 @@ class Chains:
             return part
         form = form or self.forms.of(self.values[x])
         before = part.chains.get(form)
-        number = before.number if before else 0
+        number = before.number if before else 1
         if before and before.loops & ~loops:
             number += 1
-            if number > _LINKS:
+            if number >= self.fewest:
                 self.long.add(form)
         if form in self.long:
             self.links[written] = None

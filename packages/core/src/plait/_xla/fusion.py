@@ -28,7 +28,7 @@ CHEAP = {
         *("shift_right_arithmetic", "shift_right_logical", "sign", "subtract", "xor"),
     )
 }
-_FILLED = {"stablehlo." + n for n in ("broadcast_in_dim", "constant", "iota")}
+FILLED = {"stablehlo." + n for n in ("broadcast_in_dim", "constant", "iota")}
 """Operations whose results need no array."""
 _REDUCTIONS = {"stablehlo.reduce", "stablehlo.reduce_window"}
 
@@ -95,4 +95,4 @@ def _is_of_one_array(op: IrOperation) -> bool:
 def is_filled(x: IrValue) -> bool:
     """Return whether a value needs no array: a constant, positions, or a broadcast."""
     m = mlir.maker(x)
-    return m is not None and m.name in _FILLED
+    return m is not None and m.name in FILLED
